@@ -1,0 +1,52 @@
+# Everything a newcomer or CI runs. Each target sets up what it needs in .venv and says what it does.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+# One BLAS thread pool per test worker: two workers on two cores, not two pools on each.
+WORKERS ?= 2
+
+.PHONY: help demo test test-slow lint format bench docs clean
+help:  ## list the targets
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | column -t -s '	'
+
+$(BIN)/python:
+	@echo "==> making a virtual environment in $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed-%: pyproject.toml | $(BIN)/python
+	@echo "==> installing eigengame[$*] into $(VENV)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[$*]"
+	@touch $@
+
+demo: $(VENV)/.installed-plots  ## fit scikit-learn's digits, print a table, draw a picture
+	@echo "==> fitting the handwritten digits that come with scikit-learn"
+	@$(BIN)/python examples/demo.py
+
+test: $(VENV)/.installed-test  ## run the tests (a few minutes on two cores)
+	@echo "==> running the tests"
+	@$(BIN)/python -m pytest -n $(WORKERS)
+
+test-slow: $(VENV)/.installed-test  ## run the slow checks too
+	@echo "==> running every test, the slow ones included"
+	@$(BIN)/python -m pytest -n $(WORKERS) -m "slow or not slow"
+
+lint: $(VENV)/.installed-lint  ## check style and types
+	@echo "==> ruff and mypy"
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+
+format: $(VENV)/.installed-lint  ## put the code into the project's format
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+bench: $(VENV)/.installed-test  ## time the algorithms side by side (results in benchmarks/results)
+	@echo "==> running the benchmarks"
+	@$(BIN)/python benchmarks/updates.py
+
+docs: $(VENV)/.installed-docs  ## build the documentation into site/
+	@echo "==> building the documentation into site/"
+	@$(BIN)/mkdocs build --strict --quiet
+
+clean:  ## remove everything that was built
+	rm -rf $(VENV) site build dist demo.png

@@ -1,0 +1,50 @@
+"""The algorithms, one file each, and the registry that lets everything else find them by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from eigengame import _check
+from eigengame.algorithms._base import Algorithm as Algorithm
+from eigengame.algorithms._base import Info as Info
+from eigengame.algorithms.alpha import Alpha as Alpha
+from eigengame.algorithms.frequent_directions import FrequentDirections as FrequentDirections
+from eigengame.algorithms.gha import GHA as GHA
+from eigengame.algorithms.hebb_deflation import HebbDeflation as HebbDeflation
+from eigengame.algorithms.krasulina import Krasulina as Krasulina
+from eigengame.algorithms.mu import Mu as Mu
+from eigengame.algorithms.oja import Oja as Oja
+from eigengame.algorithms.sequential import Sequential as Sequential
+
+REGISTRY: Mapping[str, Callable[..., Algorithm]] = MappingProxyType(
+    {
+        "alpha": Alpha,
+        "sequential": Sequential,
+        "mu": Mu,
+        "oja": Oja,
+        "hebb_deflation": HebbDeflation,
+        "gha": GHA,
+        "krasulina": Krasulina,
+        "frequent_directions": FrequentDirections,
+    }
+)
+"""Every algorithm by name: a factory that takes the algorithm's options."""
+
+
+def make(name: str, **options: Any) -> Algorithm:
+    """Return the algorithm of that name with these options.
+
+    Examples
+    --------
+    >>> make("oja", step_size=0.1)
+    Oja(step_size=0.1)
+    """
+    factory = REGISTRY[_check.one_of("algorithm", name, tuple(REGISTRY))]
+    try:
+        return factory(**options)
+    except TypeError as error:
+        raise ValueError(
+            f"algorithm={name!r}: {error}; see help(eigengame.{factory.__name__})."
+        ) from None

@@ -1,0 +1,157 @@
+r"""Frequent Directions (Ghashami et al., 2016; appendix Frequent Directions): a sketch that merges.
+
+Not a game: the rival the paper discusses. A sketch $B$ of at most $2l$ rows with
+$\|X^\top X - B^\top B\|_2 \le \|X - X_k\|_F^2/(l - k)$, made in one pass, and principal components
+recovered from the data projected on it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from eigengame import _check
+from eigengame.algorithms._base import Info, info_from
+from eigengame.game import sphere
+from eigengame.game.rows import OperatorRows, Rows, small_product
+
+
+def sketch_size(k: int, epsilon: float) -> int:
+    r"""Return $l = \lceil k + 1/\epsilon\rceil$ for a tolerance $\epsilon$ on the subspace error."""
+    # Undo the last bit of 1 / (0.25 / k) before rounding up, so that it is 4 k and not 4 k + 1.
+    return math.ceil(round(k + 1 / _check.positive("epsilon", epsilon), 9))
+
+
+def best_shards(n: int, l: int) -> float:
+    r"""Return $b^* = \sqrt{n/2l}$, the number of shards with the least `runtime_multiplier`."""
+    return math.sqrt(n / (2 * l))
+
+
+def runtime_multiplier(b: float, n: int, l: int) -> float:
+    r"""Return $1/b + 2bl/n$: the time with b shards, and one merge, over the time with one."""
+    return 1 / b + 2 * b * l / n
+
+
+class SketchState(NamedTuple):
+    """The sketch and how full it is.
+
+    Attributes
+    ----------
+    sketch : array of shape (2l, d)
+        $B$: rows of the sketch, then rows of data not yet folded in, then zeros.
+    filled : int32
+        Rows in use.
+    like : array of shape (k, 0)
+        Says how many components are wanted; holds nothing.
+    step : int32
+        Updates made so far.
+    """
+
+    sketch: jax.Array
+    filled: jax.Array
+    like: jax.Array
+    step: jax.Array
+
+
+@dataclass(frozen=True)
+class FrequentDirections:
+    r"""Frequent Directions with a buffer of $2l$ rows, shrunk to $l$ whenever it is full.
+
+    Parameters
+    ----------
+    size : int, optional
+        $l$, at least k. The default is $5k$, the paper's choice ($\epsilon = 0.25/k$).
+    """
+
+    size: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.size is not None:
+            _check.whole("size", self.size)
+
+    def init(self, players: jax.Array) -> SketchState:
+        """Return an empty sketch for as many components as there are players, of their dtype."""
+        k, d = players.shape
+        l = self.size or sketch_size(k, 0.25 / k)
+        if l < k:
+            raise ValueError(f"size={l} is less than the {k} components: give at least {k}.")
+        zero = jnp.zeros((), jnp.int32)
+        return SketchState(
+            jnp.zeros((2 * l, d), players.dtype), zero, jnp.zeros((k, 0), players.dtype), zero
+        )
+
+    def update(self, rows: Rows, state: SketchState) -> tuple[SketchState, Info]:
+        """Add the rows to the sketch."""
+        if isinstance(rows, OperatorRows):
+            raise ValueError(
+                "rows are given by a matrix M: frequent_directions needs rows themselves; "
+                "give as_rows(Z) with Z.T @ Z = M, for example a Cholesky factor."
+            )
+        data = _rows_themselves(rows, state.sketch.dtype)
+        l = state.sketch.shape[0] // 2
+        size = min(l, data.shape[0])
+        padded = jnp.pad(data, ((0, -data.shape[0] % size), (0, 0)))
+
+        def add(
+            carry: tuple[jax.Array, jax.Array], chunk: jax.Array
+        ) -> tuple[tuple[jax.Array, jax.Array], None]:
+            full = carry[1] + size > 2 * l
+            sketch, filled = jax.lax.cond(full, lambda c: (_shrink(c[0], l), l), lambda c: c, carry)
+            return (jax.lax.dynamic_update_slice(sketch, chunk, (filled, 0)), filled + size), None
+
+        chunks = padded.reshape(-1, size, data.shape[1])
+        (sketch, filled), _ = jax.lax.scan(add, (state.sketch, state.filled), chunks)
+        new = SketchState(sketch, filled, state.like, state.step + 1)
+        # The first rows of the sketch stand for the components here: an SVD only to report would
+        # cost more than the update.
+        leading = sphere.retract(sketch[: state.like.shape[0]])
+        scores = rows.scores(leading)
+        return new, info_from(rows.gram(scores, scores), jnp.zeros_like(leading))
+
+    def components(self, state: SketchState) -> jax.Array:
+        """Return the top right singular vectors of the sketch, shape (k, d): no second look."""
+        k = state.like.shape[0]
+        return jnp.linalg.svd(state.sketch, full_matrices=False)[2][:k]
+
+    def merge(self, one: SketchState, other: SketchState) -> SketchState:
+        """Return the sketch of both streams: stack, then shrink."""
+        l = one.sketch.shape[0] // 2
+        both = _shrink(jnp.concatenate([one.sketch, other.sketch]), l)
+        filled = jnp.full((), l, jnp.int32)
+        return SketchState(both[: 2 * l], filled, one.like, one.step + other.step)
+
+
+def recover(rows: Rows, state: SketchState) -> tuple[jax.Array, jax.Array]:
+    r"""Return Rayleigh quotients (k,) and components (k, d) from the data projected on the sketch.
+
+    $Y = X B^\top$ with the sketch's rows made orthonormal, $Q$ the right singular vectors of $Y$,
+    $\hat V = B^\top Q$ (appendix Complexity Analysis): the second look that the sketch needs.
+    """
+    k = state.like.shape[0]
+    _, sizes, basis = jnp.linalg.svd(state.sketch, full_matrices=False)
+    # Directions that the sketch does not hold are noise: they must not take part.
+    held = sizes > sizes[0] * jnp.finfo(sizes.dtype).eps * max(state.sketch.shape)
+    basis = jnp.where(held[:, None], basis, 0)
+    _, spread, rotation = jnp.linalg.svd(rows.scores(basis), full_matrices=False)
+    return jnp.square(spread[:k]), small_product(rotation[:k], basis)
+
+
+def _rows_themselves(rows: Rows, dtype: jnp.dtype) -> jax.Array:
+    """Return $Z$: the directions of unit scores."""
+    m = jax.eval_shape(rows.scores, jnp.zeros((1, rows.width), dtype)).shape[0]
+    return rows.directions(jnp.eye(m, dtype=dtype))
+
+
+def _shrink(sketch: jax.Array, l: int) -> jax.Array:
+    """Return the sketch with all but its l largest directions gone, shape unchanged.
+
+    Every squared singular value loses as much as the (l + 1)th has.
+    """
+    _, sizes, axes = jnp.linalg.svd(sketch, full_matrices=False)
+    least = sizes[l] if sizes.shape[0] > l else jnp.zeros((), sizes.dtype)
+    kept = jnp.sqrt(jnp.maximum((sizes - least) * (sizes + least), 0))[:l, None] * axes[:l]
+    return jnp.zeros_like(sketch).at[: kept.shape[0]].set(kept)

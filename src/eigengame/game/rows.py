@@ -1,0 +1,199 @@
+r"""Where data meets players: the rows $Z$ of one round, seen through two products.
+
+Everything an algorithm may ask of data is here, and nothing else is:
+
+    scores      $Y = Z V^\top$     each player's view of the rows
+    directions  $D = Y^\top Z$     what the rows tell each player back
+
+together with the inner product of two sets of scores, `gram`. With $M = Z^\top Z$, the gram of the
+players' own scores is the paper's $R = \hat V^\top M \hat V$. Sparse, remembered or sharded rows are
+further implementations of the same protocol.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from eigengame import _check
+
+
+@runtime_checkable
+class Rows(Protocol):
+    """Rows of width $d$, known only by their products with players."""
+
+    @property
+    def width(self) -> int:
+        """The number of features $d$."""
+        ...
+
+    def scores(self, players: jax.Array) -> jax.Array:
+        r"""Return $Y = Z V^\top$, shape (m, k), for players of shape (k, d)."""
+        ...
+
+    def gram(self, left: jax.Array, right: jax.Array) -> jax.Array:
+        """Return the inner products of scores (m, k) and (m, l), shape (k, l)."""
+        ...
+
+    def directions(self, scores: jax.Array) -> jax.Array:
+        r"""Return $D = Y^\top Z$, shape (k, d), for scores of shape (m, k)."""
+        ...
+
+
+def small_product(left: jax.Array, right: jax.Array) -> jax.Array:
+    """Return `left @ right` in the full precision of its dtype, never in TF32 or bfloat16 passes."""
+    return jnp.matmul(left, right, precision=lax.Precision.HIGHEST)
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class DenseRows:
+    """Rows held as one array.
+
+    Parameters
+    ----------
+    values : array of shape (m, d)
+        A batch $X_t$. Under `jax.vmap` it may carry a leading axis, one batch for each player.
+    """
+
+    values: jax.Array
+
+    @property
+    def width(self) -> int:
+        """The number of features $d$."""
+        return self.values.shape[-1]
+
+    def scores(self, players: jax.Array) -> jax.Array:
+        r"""Return $X V^\top$."""
+        return self.values @ players.T
+
+    def gram(self, left: jax.Array, right: jax.Array) -> jax.Array:
+        """Return the inner products of two sets of scores."""
+        return small_product(left.T, right)
+
+    def directions(self, scores: jax.Array) -> jax.Array:
+        r"""Return $Y^\top X$."""
+        return scores.T @ self.values
+
+
+class OperatorRows:
+    r"""Rows known by $M$ alone: no $Z$ with $Z^\top Z = M$ is ever formed.
+
+    The scores of players $V$ are carried as $[V^\top;\, M V^\top]$, shape (2d, k): linear in the
+    players as scores must be, with inner products $V_1 M V_2^\top$ and with directions $V M$
+    read off, so a round costs one product with $M$. $M$ need not be positive semi-definite.
+    """
+
+    def image(self, players: jax.Array) -> jax.Array:
+        """Return $V M$, shape (k, d)."""
+        raise TypeError(f"{type(self).__name__} must say how M meets players.")
+
+    def scores(self, players: jax.Array) -> jax.Array:
+        r"""Return $[V^\top;\, M V^\top]$."""
+        return jnp.concatenate([players, self.image(players)], axis=1).T
+
+    def gram(self, left: jax.Array, right: jax.Array) -> jax.Array:
+        r"""Return $V_1 M V_2^\top$."""
+        d = left.shape[0] // 2
+        return small_product(left[:d].T, right[d:])
+
+    def directions(self, scores: jax.Array) -> jax.Array:
+        """Return $V M$."""
+        return scores[scores.shape[0] // 2 :].T
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class SymmetricRows(OperatorRows):
+    """Rows given by their symmetric matrix $M$.
+
+    Parameters
+    ----------
+    matrix : array of shape (d, d)
+        The matrix whose eigenvectors are sought.
+    """
+
+    matrix: jax.Array
+
+    @property
+    def width(self) -> int:
+        """The number of features $d$."""
+        return self.matrix.shape[-1]
+
+    def image(self, players: jax.Array) -> jax.Array:
+        """Return $V M$."""
+        return players @ self.matrix
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class AffineRows(OperatorRows):
+    r"""Rows of $\sigma I + \tau M$, for rows of $M$.
+
+    With $\tau = -1$ and $\sigma \ge \Lambda_{11}$ the largest components are the smallest of $M$
+    (appendix Smallest Eigenvectors).
+
+    Parameters
+    ----------
+    rows : Rows
+        The rows of $M$.
+    shift, scale : scalar arrays
+        $\sigma$ and $\tau$.
+    """
+
+    rows: Any
+    shift: jax.Array
+    scale: jax.Array
+
+    @property
+    def width(self) -> int:
+        """The number of features $d$."""
+        return int(self.rows.width)
+
+    def image(self, players: jax.Array) -> jax.Array:
+        r"""Return $\sigma V + \tau V M$."""
+        return self.shift * players + self.scale * self.rows.directions(self.rows.scores(players))
+
+
+def as_rows(data: Any, *, name: str = "rows", dtype: Any = None) -> Rows:
+    """Return `data` as rows, checked.
+
+    Parameters
+    ----------
+    data : Rows, or array of shape (m, d) or (k, m, d)
+        Rows pass through. Three axes are one batch for each of k players.
+    name : str
+        What to call `data` in an error.
+    dtype : dtype, optional
+        Precision to play in; the default keeps floats and turns integers into JAX's float.
+    """
+    if isinstance(data, Rows):
+        return data
+    _check.matrix(name, data, rank=3 if getattr(data, "ndim", 2) == 3 else 2)
+    return DenseRows(_floating(data, dtype))
+
+
+def as_symmetric_rows(matrix: Any, *, name: str = "matrix", dtype: Any = None) -> SymmetricRows:
+    """Return the rows of a given symmetric matrix of shape (d, d), checked."""
+    _check.matrix(name, matrix)
+    array = _floating(matrix, dtype)
+    if array.shape[0] != array.shape[1]:
+        raise ValueError(
+            f"{name} has shape {array.shape}: give a square matrix, or rows to as_rows."
+        )
+    asymmetry, size = jnp.abs(array - array.T).max(), jnp.abs(array).max()
+    if asymmetry > 100 * jnp.finfo(array.dtype).eps * size:
+        raise ValueError(
+            f"{name} differs from its transpose by {asymmetry:.3g}: give (A + A.T) / 2 if that is meant."
+        )
+    return SymmetricRows(array)
+
+
+def _floating(data: Any, dtype: Any) -> jax.Array:
+    """Return `data` as a JAX array of floats."""
+    array = jnp.asarray(data, dtype=dtype)
+    return array if jnp.issubdtype(array.dtype, jnp.floating) else array.astype(float)

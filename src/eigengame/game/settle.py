@@ -1,0 +1,48 @@
+r"""Settling: rotate the players to the eigenvectors of $M$ within their own span (Rayleigh-Ritz)."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+from eigengame.game.rows import Rows, small_product
+from eigengame.game.sphere import retract
+
+
+def settle(rows: Rows, players: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Return the Ritz values (k,), largest first, and the settled players (k, d).
+
+    The best that players can do without leaving their span. Where they span less than k
+    dimensions the last settled players are zero.
+    """
+    scores = rows.scores(players)
+    overlaps = small_product(players, players.T)
+    values, coefficients = settle_coefficients(rows.gram(scores, scores), overlaps)
+    return values, retract(small_product(coefficients, players))
+
+
+def settle_coefficients(gram: jax.Array, overlaps: jax.Array) -> tuple[jax.Array, jax.Array]:
+    r"""Return Ritz values and the coefficients of the Ritz vectors over the players.
+
+    Solves $R u = \lambda (V V^\top) u$ through the eigenvectors of the overlaps, leaving out
+    directions that the players do not span (near-parallel players make a singular overlap).
+
+    Parameters
+    ----------
+    gram, overlaps : arrays of shape (k, k)
+        $R = V M V^\top$ and $V V^\top$.
+
+    Returns
+    -------
+    values : array of shape (k,)
+        Ritz values, largest first; 0 where the players span too little.
+    coefficients : array of shape (k, k)
+        Row $i$ combines the players into the $i$th Ritz vector.
+    """
+    sizes, axes = jnp.linalg.eigh(overlaps)
+    cutoff = sizes[-1] * overlaps.shape[0] * jnp.finfo(overlaps.dtype).eps
+    spanned = sizes > cutoff
+    whiten = axes * jnp.where(spanned, 1 / jnp.sqrt(jnp.where(spanned, sizes, 1)), 0)[None, :]
+    inside = small_product(small_product(whiten.T, gram), whiten)
+    values, rotation = jnp.linalg.eigh((inside + inside.T) / 2)
+    return values[::-1], small_product(whiten, rotation).T[::-1]

@@ -1,0 +1,73 @@
+r"""The spheres that players live on: tangent spaces, ways back, places to start.
+
+Players are rows: every function here acts on each row of a (k, d) array on its own.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from eigengame import _check
+
+
+def inner(left: jax.Array, right: jax.Array) -> jax.Array:
+    """Return the inner product of each pair of rows, shape (k, 1)."""
+    return jnp.sum(left * right, axis=-1, keepdims=True)
+
+
+def norms(players: jax.Array) -> jax.Array:
+    """Return the length of each row, shape (k, 1)."""
+    return jnp.linalg.norm(players, axis=-1, keepdims=True)
+
+
+def project_tangent(players: jax.Array, directions: jax.Array) -> jax.Array:
+    r"""Return the directions without their part along the players.
+
+    $\nabla^R_i = \nabla_i - \langle \nabla_i, \hat v_i\rangle \hat v_i$ (Alg. 2).
+    """
+    return directions - inner(directions, players) * players
+
+
+def retract(players: jax.Array) -> jax.Array:
+    r"""Return each row scaled to the unit sphere; a zero row stays zero."""
+    # Dividing by the largest entry first keeps rows as small as 1e-30 from underflowing.
+    largest = jnp.max(jnp.abs(players), axis=-1, keepdims=True)
+    scaled = players / jnp.where(largest > 0, largest, 1)
+    length = norms(scaled)
+    return scaled / jnp.where(length > 0, length, 1)
+
+
+def into_ball(players: jax.Array) -> jax.Array:
+    r"""Return each row scaled into the unit ball $\|\hat v_i\| \le 1$ (footnote of Design Decisions)."""
+    return jnp.where(norms(players) > 1, retract(players), players)
+
+
+def orthonormalise(players: jax.Array) -> jax.Array:
+    r"""Return the rows orthonormalised in order, each keeping its sign (Alg. Oja).
+
+    The QR factorisation of $V^\top$, its columns multiplied by
+    `sign(sign(diag(R)) + 0.5)`, which is -1 or 1 and never 0.
+    """
+    q, r = jnp.linalg.qr(players.T)
+    signs = jnp.sign(jnp.sign(jnp.diag(r)) + 0.5)
+    return (q * signs[None, :]).T
+
+
+def random_players(key: jax.Array | int, k: int, d: int, dtype: Any = jnp.float32) -> jax.Array:
+    r"""Return k players drawn uniformly from the sphere $\mathcal S^{d-1}$, shape (k, d).
+
+    Parameters
+    ----------
+    key : JAX random key, or int seed
+    k, d : int
+        Number of players and of features, $1 \le k \le d$.
+    dtype : dtype
+        Precision of the players.
+    """
+    _check.component_count(k, d)
+    if isinstance(key, int):
+        key = jax.random.key(key)
+    return retract(jax.random.normal(key, (k, d), dtype))

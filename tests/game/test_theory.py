@@ -1,0 +1,219 @@
+import math
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eigengame import as_symmetric_rows, random_players
+from eigengame.game import theory
+from eigengame.game.sphere import project_tangent
+from eigengame.game.utilities import gradients
+from tests import oracle
+
+SPECTRUM = np.array([10.0, 7.0, 4.0, 2.0, 1.0, 0.5])
+D = SPECTRUM.size
+seeds = st.integers(0, 2**31 - 1)
+
+
+def draw_deviations(rng, count):
+    """Unit directions, the jth orthogonal to the jth eigenvector (the jth axis)."""
+    away = rng.normal(size=(count, D))
+    away[np.arange(count), np.arange(count)] = 0
+    return away / np.linalg.norm(away, axis=1, keepdims=True)
+
+
+def turned(j, theta, away):
+    return math.cos(theta) * np.eye(D)[j] + math.sin(theta) * away
+
+
+@given(seeds, st.integers(1, 4))
+@settings(max_examples=60, deadline=None)
+def test_utility_along_any_great_circle_is_the_predicted_sinusoid(seed, i):
+    rng = np.random.default_rng(seed)
+    away, angles = draw_deviations(rng, i + 1), rng.uniform(-1.5, 1.5, i)
+    predicted = theory.error_propagation(SPECTRUM, angles, away[:i], away[i])
+    parents = [turned(j, angles[j], away[j]) for j in range(i)]
+
+    theta = np.linspace(-math.pi / 2, math.pi / 2, 2001)
+    measured = [oracle.utility(turned(i, t, away[i]), parents, np.diag(SPECTRUM)) for t in theta]
+    np.testing.assert_allclose(predicted.utility(theta), measured, atol=1e-12 * SPECTRUM[0])
+
+    # The argmax is the arctan formula's, in size and in sign (both ends of the circle are one point).
+    best = theta[np.argmax(measured)]
+    off = abs(predicted.argmax() - best)
+    assert min(off, math.pi - off) <= theta[1] - theta[0]
+    assert predicted.deviation() == pytest.approx(abs(predicted.argmax()), abs=1e-12)
+
+
+def test_with_exact_parents_the_sinusoid_is_lemma_player_i_obj():
+    rng = np.random.default_rng(0)
+    away = draw_deviations(rng, 3)
+    sinusoid = theory.error_propagation(SPECTRUM, [0, 0], away[:2], away[2])
+    assert sinusoid.a == pytest.approx(
+        -(SPECTRUM[2] - (away[2] ** 2 @ SPECTRUM - away[2, :2] ** 2 @ SPECTRUM[:2]))
+    )
+    assert sinusoid.b == 0
+    assert sinusoid.c == SPECTRUM[2]
+    assert sinusoid.deviation() == 0
+
+
+@pytest.mark.parametrize(
+    ("a", "expected"), [(0.0, math.pi / 4), (-1.0, math.pi / 8), (1.0, 3 * math.pi / 8)]
+)
+def test_the_three_cases_of_the_arctan(a, expected):
+    assert theory.Sinusoid(a, 1.0, 0.0).deviation() == pytest.approx(expected)
+
+
+def test_printed_worked_example_steps_near_18_degrees_for_kappa_10():
+    degrees = np.linspace(0, 45, 45_001)
+    child = np.degrees(theory.worked_example(np.radians(degrees), kappa=10.0))
+    threshold = degrees[np.searchsorted(child, 45.0)]
+    assert threshold == pytest.approx(math.degrees(math.asin(math.sqrt(1 / 10.1))), abs=0.01)
+    assert 18 < threshold < 19
+
+
+@pytest.mark.parametrize("degrees", [5.0, 18.3, 30.0, 60.0])
+def test_the_worked_examples_own_game_has_no_such_step(degrees):
+    # Delta_1 = v_i and Delta_i = v_1, as the example says, for i = 2: optimise and see.
+    theta, kappa = math.radians(degrees), 10.0
+    m = np.diag([kappa, 1.0])
+    parent = np.array([math.cos(theta), math.sin(theta)])
+    grid = np.linspace(-math.pi / 2, math.pi / 2, 20_001)
+    best = max(
+        grid, key=lambda t: oracle.utility(np.array([math.sin(t), math.cos(t)]), [parent], m)
+    )
+    assert abs(best) == pytest.approx(theory.worked_example_corrected(theta), abs=2e-4)
+    by_lemma = theory.error_propagation([kappa, 1.0], [theta], [[0.0, 1.0]], [1.0, 0.0])
+    assert by_lemma.deviation() == pytest.approx(theta)
+    assert abs(theory.worked_example(theta, kappa) - theta) > 0.005
+
+
+def test_a_parent_that_errs_towards_another_parent_does_step_near_18_degrees():
+    degrees = np.linspace(1, 40, 79)
+    child = np.degrees(theory.soft_step(np.radians(degrees), kappa=10.0))
+    threshold = degrees[np.argmax(child > 45)]
+    assert 18 <= threshold <= 19
+    assert child[degrees < 15].max() < 5
+    assert child[degrees > 25].min() > 80
+    # Measured on the game itself, not only by the lemma.
+    m, e = np.diag([10.0, 10.0, 1.0]), np.eye(3)
+    towards = math.sqrt(0.99) * e[1] + 0.1 * e[2]
+    grid = np.linspace(-math.pi / 2, math.pi / 2, 4001)
+    for angle in (10.0, 17.0, 20.0, 30.0):
+        t = math.radians(angle)
+        parents = [math.cos(t) * e[0] + math.sin(t) * towards, e[1]]
+        best = max(
+            grid, key=lambda s: oracle.utility(math.cos(s) * e[2] + math.sin(s) * e[0], parents, m)
+        )
+        assert abs(best) == pytest.approx(theory.soft_step(t, 10.0)[0], abs=1e-3)
+
+
+@given(seeds, st.integers(1, 4))
+@settings(max_examples=60, deadline=None)
+def test_accurate_parents_keep_the_childs_optimum_within_8c(seed, i):
+    rng = np.random.default_rng(seed)
+    c = rng.uniform(0, 1 / 16)
+    allowed = theory.parent_tolerance(SPECTRUM, i, c)
+    away = draw_deviations(rng, i + 1)
+    angles = rng.uniform(-allowed, allowed, i)
+    assert theory.error_propagation(SPECTRUM, angles, away[:i], away[i]).deviation() <= 8 * c
+
+
+@given(seeds)
+@settings(max_examples=40, deadline=None)
+def test_riemannian_gradient_bounds_the_angle_to_the_optimum(seed):
+    rng = np.random.default_rng(seed)
+    i, rows = 2, as_symmetric_rows(np.diag(SPECTRUM))
+    allowed = theory.parent_tolerance(SPECTRUM, i)
+    away, theta = draw_deviations(rng, i + 1), rng.uniform(-math.pi / 4, math.pi / 4)
+    angles = [*rng.uniform(-allowed, allowed, i), theta]
+    players = jnp.asarray([turned(j, angles[j], away[j]) for j in range(i + 1)])
+    norm = np.linalg.norm(project_tangent(players, gradients(rows, players))[i])
+    optimum = theory.error_propagation(SPECTRUM, angles[:i], away[:i], away[i]).argmax()
+    if abs(theta - optimum) <= math.pi / 4:
+        assert abs(theta - optimum) <= theory.angle_bound(norm, theory.gaps(SPECTRUM)[i])
+
+
+def test_thresholds_follow_the_closed_form_of_the_theorem():
+    k, tol = 4, 0.2
+    c, rho = theory.thresholds(SPECTRUM, k, tol)
+    g, top = theory.gaps(SPECTRUM), SPECTRUM[0]
+    for i in range(1, k + 1):
+        product = np.prod([g[j - 1] for j in range(i + 1, k + 1)])
+        expected = math.factorial(i - 1) * product / ((16 * top) ** (k - i) * math.factorial(k - 1))
+        assert c[i - 1] == pytest.approx(expected * tol / 16)
+    for i in range(1, k):
+        assert rho[i - 1] == pytest.approx(g[i - 1] * g[i] / (2 * math.pi * i * top) * c[i])
+    assert rho[-1] == pytest.approx(g[k - 1] * tol / (2 * math.pi))
+
+
+def test_lipschitz_is_the_theorems_and_bounds_the_gradient():
+    expected = 4 * (10 * 3 + (1 + 10 / 7) * 2 / 16)
+    assert theory.lipschitz(SPECTRUM, 3) == pytest.approx(expected)
+    rows = as_symmetric_rows(np.diag(SPECTRUM))
+    exact = jnp.eye(D)[:2]
+    for seed in range(20):
+        players = jnp.concatenate([exact, random_players(seed, 1, D, "float64")])
+        assert np.linalg.norm(gradients(rows, players)[2]) <= expected
+
+
+def test_literal_iterations_change_with_the_scale_of_the_data_and_scale_free_ones_do_not():
+    counts = {"literal": [], "scale-free": []}
+    for scale in (1e-3, 1.0, 1e3):
+        rho = theory.thresholds(scale * SPECTRUM, 2, 0.1).rho[-1]
+        top = theory.lipschitz(scale * SPECTRUM, 2)
+        counts["literal"].append(theory.literal_iterations(rho, math.inf))
+        counts["scale-free"].append(theory.scale_free_iterations(rho, math.inf, top))
+    assert counts["literal"][0] > 1e5 * counts["literal"][1] > 1e5
+    assert counts["literal"][2] == 1
+    assert max(counts["scale-free"]) - min(counts["scale-free"]) <= 1
+
+
+def test_total_iterations_put_the_16_inside_the_power():
+    k, tol = 2, 0.5
+    g = theory.gaps(SPECTRUM)
+    expected = k * ((16 * 10.0) ** k * 1 / (g[0] * g[1]) / tol) ** 2
+    assert theory.total_iterations(SPECTRUM, k, tol) == pytest.approx(expected)
+    assert theory.total_iterations(np.linspace(1, 0.5, 200), 150, 1e-3) == math.inf
+
+
+@pytest.mark.parametrize("d", [2, 3, 10, 50])
+@pytest.mark.parametrize("phi", [math.pi / 8, math.pi / 4, 1.3])
+def test_start_probability_against_monte_carlo(d, phi):
+    draws = np.random.default_rng(d).normal(size=(40_000, d))
+    along = np.abs(draws[:, 0]) / np.linalg.norm(draws, axis=1)
+    share = np.mean(np.arccos(along) <= phi)
+    probability = theory.start_probability(phi, d)
+    # Five standard errors of a share of 40 000 draws.
+    assert (
+        abs(share - probability) <= 5 * math.sqrt(probability * (1 - probability) / 40_000) + 1e-4
+    )
+    assert theory.start_probability(math.pi / 2, d) == pytest.approx(1)
+
+
+@given(seeds)
+@settings(max_examples=20, deadline=None)
+def test_angles_bound_the_subspace_error(seed):
+    rng = np.random.default_rng(seed)
+    k, tol = 3, rng.uniform(0, 1)
+    players = np.array(
+        [turned(j, rng.uniform(-tol, tol), away) for j, away in enumerate(draw_deviations(rng, k))]
+    )
+    assert np.sum(players[:, k:] ** 2) <= theory.subspace_bound(k, D, tol)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: theory.thresholds([3, 2, 1], 3, 0.1), "at least 4"),
+        (lambda: theory.thresholds([3, 3, 1], 2, 0.1), "gap"),
+        (lambda: theory.thresholds([1, 2, 3], 2, 0.1), "largest first"),
+        (lambda: theory.thresholds([3, 2, 1], 2, 2.0), "theta_tol=2.0"),
+        (lambda: theory.gaps([3, math.nan]), "finite"),
+    ],
+)
+def test_impossible_spectra_and_angles_are_refused(call, words):
+    with pytest.raises(ValueError, match=words):
+        call()
