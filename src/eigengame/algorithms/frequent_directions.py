@@ -100,8 +100,11 @@ class FrequentDirections:
             carry: tuple[jax.Array, jax.Array], chunk: jax.Array
         ) -> tuple[tuple[jax.Array, jax.Array], None]:
             full = carry[1] + size > 2 * l
-            sketch, filled = jax.lax.cond(full, lambda c: (_shrink(c[0], l), l), lambda c: c, carry)
-            return (jax.lax.dynamic_update_slice(sketch, chunk, (filled, 0)), filled + size), None
+            sketch, filled = jax.lax.cond(
+                full, lambda c: (_shrink(c[0], l), jnp.full_like(c[1], l)), lambda c: c, carry
+            )
+            sketch = jax.lax.dynamic_update_slice_in_dim(sketch, chunk, filled, axis=0)
+            return (sketch, filled + size), None
 
         chunks = padded.reshape(-1, size, data.shape[1])
         (sketch, filled), _ = jax.lax.scan(add, (state.sketch, state.filled), chunks)

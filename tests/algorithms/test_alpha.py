@@ -1,0 +1,183 @@
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from eigengame import Alpha, Rules, as_rows, metrics, play, play_stream, random_players, testing
+from tests import oracle
+from tests.tolerance import assert_close
+
+K, D = 4, 9
+PROBLEM = testing.rows_with([1.0, 0.7, 0.45, 0.25, 0.1, 0.05, 0.02, 0.01, 0.005], 50, seed=1)
+
+
+def start(seed=0, dtype="float64"):
+    return random_players(seed, K, D, dtype)
+
+
+@pytest.mark.parametrize("riemannian", [True, False])
+def test_ten_updates_follow_algorithm_2_in_loops(riemannian):
+    batches = np.random.default_rng(0).normal(size=(10, 12, D))
+    expected = np.asarray(start())
+    for batch in batches:
+        expected = oracle.algorithm_2(batch, expected, 0.01, riemannian=riemannian)
+    played = play_stream(Alpha(0.01, riemannian=riemannian), batches, players=start())
+    assert_close(played.components, expected)
+
+
+def test_info_reports_utilities_before_the_move():
+    x, players = PROBLEM.data, start()
+    info = play(Alpha(0.1), x, players=players, rounds=1).info
+    v = np.asarray(players)
+    expected = np.array([oracle.utility(v[i], v[:i], x.T @ x) for i in range(K)])
+    assert_close(info.utilities[0], expected)
+
+
+def test_a_schedule_is_asked_with_the_updates_made_so_far():
+    scheduled = play(Alpha(lambda step: 0.1 / (1 + step)), PROBLEM.data, players=start(), rounds=3)
+    expected = np.asarray(start())
+    for t in range(3):
+        expected = oracle.algorithm_2(PROBLEM.data, expected, 0.1 / (1 + t))
+    assert_close(scheduled.components, expected)
+
+
+def test_optax_sgd_is_a_plain_step_and_adam_finds_the_components():
+    plain = play(Alpha(0.1), PROBLEM.data, players=start(), rounds=20)
+    sgd = play(Alpha(optimizer=optax.sgd(0.1)), PROBLEM.data, players=start(), rounds=20)
+    assert_close(sgd.components, plain.components)
+    adam = play(Alpha(optimizer=optax.adam(0.02)), PROBLEM.data, players=start(), rounds=1500)
+    assert (
+        metrics.longest_streak(np.asarray(adam.components), PROBLEM.components, math.pi / 32) == K
+    )
+
+
+def test_each_player_on_its_own_batch_sees_only_that_batch():
+    own = np.random.default_rng(1).normal(size=(K, 12, D))
+    together = play(Alpha(0.01, own_batches=True), own, players=start(), rounds=1)
+    for i in range(K):
+        alone = oracle.algorithm_2(own[i], np.asarray(start()), 0.01)[i]
+        assert_close(together.components[i], alone)
+        assert_close(
+            together.info.utilities[0, i],
+            play(Alpha(), own[i], players=start(), rounds=1).info.utilities[0, i],
+        )
+
+
+def test_own_batches_that_are_all_the_same_are_the_shared_game():
+    shared = play(Alpha(0.1), PROBLEM.data, players=start(), rounds=5)
+    copies = np.stack([PROBLEM.data] * K)
+    own = play(Alpha(0.1, own_batches=True), copies, players=start(), rounds=5)
+    assert_close(own.components, shared.components)
+
+
+def naive_broadcast(x, players, step_size, updates, arrives):
+    """Alg. 2 where children know parents as last heard; arrives(t) says who is heard after update t."""
+    heard = np.array(players)
+    for t in range(updates):
+        moved = []
+        for i, v in enumerate(players):
+            known = np.array([*heard[:i], v])
+            gradient = oracle.algorithm_2_gradient(x, known, i)
+            w = v + step_size * (gradient - (gradient @ v) * v)
+            moved.append(w / np.linalg.norm(w))
+        players = np.array(moved)
+        heard = np.where(arrives(t)[:, None], players, heard)
+    return players
+
+
+def test_lag_answers_to_where_parents_were_last_heard():
+    lagged = play(Alpha(0.1, lag=3), PROBLEM.data, players=start(), rounds=7)
+    expected = naive_broadcast(
+        PROBLEM.data, np.asarray(start()), 0.1, 7, lambda t: np.full(K, (t + 1) % 3 == 0)
+    )
+    assert_close(lagged.components, expected)
+
+
+def test_dropout_loses_broadcasts_at_its_rate_and_repeats_for_a_seed():
+    algorithm = Alpha(1e-3, dropout=0.3, seed=5)
+    state = algorithm.init(start())
+    update = jax.jit(algorithm.update)
+    arrived = []
+    for _ in range(400):
+        before = state
+        state, _ = update(as_rows(PROBLEM.data), before)
+        arrived.append(np.any(np.asarray(state.heard) != np.asarray(before.heard), axis=1))
+    # 1600 broadcasts: five standard errors of a share of .7 are .057.
+    assert np.mean(arrived) == pytest.approx(0.7, abs=0.057)
+    replay = naive_broadcast(PROBLEM.data, np.asarray(start()), 1e-3, 400, lambda t: arrived[t])
+    assert_close(state.players, replay, factor=10)
+    again = play(algorithm, PROBLEM.data, players=start(), rounds=400)
+    assert_close(again.components, state.players)
+    other = play(Alpha(1e-3, dropout=0.3, seed=6), PROBLEM.data, players=start(), rounds=400)
+    assert not np.array_equal(other.components, again.components)
+
+
+@pytest.mark.parametrize(
+    "algorithm", [Alpha(0.2, lag=4), Alpha(0.2, dropout=0.5), Alpha(0.2, lag=2, dropout=0.5)]
+)
+def test_late_and_lost_broadcasts_still_reach_the_components(algorithm):
+    played = play(algorithm, PROBLEM.data, k=K, rounds=600)
+    assert (
+        metrics.longest_streak(np.asarray(played.components), PROBLEM.components, math.pi / 32) == K
+    )
+
+
+def test_on_the_ball_players_grow_to_the_sphere_and_find_the_components():
+    played = play(
+        Alpha(0.2, surface="ball", riemannian=False), PROBLEM.data, players=start() / 2, rounds=600
+    )
+    assert_close(jnp.linalg.norm(played.components, axis=1), np.ones(K))
+    assert (
+        metrics.longest_streak(np.asarray(played.components), PROBLEM.components, math.pi / 32) == K
+    )
+
+
+def test_without_the_hierarchy_some_nash_is_found_but_not_the_order():
+    rules = Rules(hierarchy=False)
+    played = play(Alpha(0.1, rules=rules), PROBLEM.data, k=K, rounds=3000)
+    streak = metrics.longest_streak(np.asarray(played.components), PROBLEM.components)
+    assert streak < K
+    assert float(played.info.direction_norms[-1].max()) < 1e-2
+
+
+def test_the_bias_of_alpha_falls_with_the_batch():
+    rng = np.random.default_rng(0)
+    players, x = start(), PROBLEM.data * math.sqrt(len(PROBLEM.data))
+
+    def mean_direction(size, draws):
+        picks = rng.integers(0, len(x), size=(draws, size))
+        batches = jnp.asarray(x[picks]) / math.sqrt(size)
+        gradients = jax.vmap(
+            lambda b: Alpha().update(as_rows(b), Alpha().init(players))[1].utilities
+        )
+        return np.asarray(gradients(batches)).mean(axis=0)
+
+    exact = mean = play(Alpha(), x / math.sqrt(len(x)), players=players, rounds=1).info.utilities[0]
+    bias = [np.abs(mean_direction(size, 20_000) - mean)[-1] for size in (4, 32)]
+    assert bias[0] > 4 * bias[1]
+    assert bias[0] > 0.05 * float(exact[-1])
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"step_size": 0}, "step_size=0"),
+        ({"step_size": -1e-3}, "step_size=-0.001"),
+        ({"step_size": math.nan}, "step_size=nan"),
+        ({"step_size": "fast"}, "step_size='fast'"),
+        ({"surface": "cube"}, "surface='cube'"),
+        ({"lag": 0}, "lag=0"),
+        ({"dropout": 1.0}, r"dropout=1\.0"),
+    ],
+)
+def test_bad_options_are_named(options, words):
+    with pytest.raises(ValueError, match=words):
+        Alpha(**options)
+
+
+def test_own_batches_must_be_one_for_each_player():
+    with pytest.raises(ValueError, match="3 batches for 4 players"):
+        play(Alpha(own_batches=True), np.ones((3, 5, D)), players=start(), rounds=1)
