@@ -1,5 +1,8 @@
 """Principal components as the Nash equilibrium of a game."""
 
+from eigengame import general as general
+from eigengame import metrics as metrics
+from eigengame import testing as testing
 from eigengame.algorithms import GHA as GHA
 from eigengame.algorithms import REGISTRY as REGISTRY
 from eigengame.algorithms import Algorithm as Algorithm
