@@ -7,12 +7,14 @@ from eigengame.algorithms import GHA as GHA
 from eigengame.algorithms import REGISTRY as REGISTRY
 from eigengame.algorithms import Algorithm as Algorithm
 from eigengame.algorithms import Alpha as Alpha
+from eigengame.algorithms import BestResponse as BestResponse
 from eigengame.algorithms import FrequentDirections as FrequentDirections
 from eigengame.algorithms import HebbDeflation as HebbDeflation
 from eigengame.algorithms import Info as Info
 from eigengame.algorithms import Krasulina as Krasulina
 from eigengame.algorithms import Mu as Mu
 from eigengame.algorithms import Oja as Oja
+from eigengame.algorithms import Remembered as Remembered
 from eigengame.algorithms import Sequential as Sequential
 from eigengame.algorithms import make as make
 from eigengame.batches import batches as batches

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import Enum
 
 
@@ -14,7 +15,19 @@ class Outcome(Enum):
     )
     STREAM_ENDED = (
         "the stream ended",
-        "Give more rows, or read them again, if the angles are not small enough.",
+        "Give more rows, or read them again (passes, tol), if the angles are not small enough.",
+    )
+    CONVERGED = (
+        "every component is within tol by its certificate",
+        "Nothing to do.",
+    )
+    PASSES_SPENT = (
+        "the passes were spent before every component was within tol",
+        "Give more passes, more extra players, or a larger tol; certificate_ says which are near.",
+    )
+    FLOOR_REACHED = (
+        "the precision of the dtype was reached before every component was within tol",
+        'Give dtype="float64", or a larger tol; equal variances have no components to tell apart.',
     )
     DIVERGED = (
         "the players are no longer finite numbers",
@@ -27,3 +40,30 @@ class Outcome(Enum):
 
     def __str__(self) -> str:
         return self.happened
+
+
+@dataclass(frozen=True)
+class Ending:
+    """An outcome with the route that led to it.
+
+    Attributes
+    ----------
+    outcome : Outcome
+    route : str
+        The algorithm that was played.
+    passes : int
+        Times that the data was read.
+    """
+
+    outcome: Outcome
+    route: str
+    passes: int
+
+    @property
+    def advice(self) -> str:
+        """What to change."""
+        return self.outcome.advice
+
+    def __str__(self) -> str:
+        plural = "pass" if self.passes == 1 else "passes"
+        return f"{self.outcome} ({self.route}, {self.passes} {plural})"

@@ -10,16 +10,20 @@ from eigengame import _check
 from eigengame.algorithms._base import Algorithm as Algorithm
 from eigengame.algorithms._base import Info as Info
 from eigengame.algorithms.alpha import Alpha as Alpha
+from eigengame.algorithms.best_response import BestResponse as BestResponse
 from eigengame.algorithms.frequent_directions import FrequentDirections as FrequentDirections
 from eigengame.algorithms.gha import GHA as GHA
 from eigengame.algorithms.hebb_deflation import HebbDeflation as HebbDeflation
 from eigengame.algorithms.krasulina import Krasulina as Krasulina
 from eigengame.algorithms.mu import Mu as Mu
 from eigengame.algorithms.oja import Oja as Oja
+from eigengame.algorithms.remembered import Remembered as Remembered
 from eigengame.algorithms.sequential import Sequential as Sequential
 
 REGISTRY: Mapping[str, Callable[..., Algorithm]] = MappingProxyType(
     {
+        "remembered": Remembered,
+        "best_response": BestResponse,
         "alpha": Alpha,
         "sequential": Sequential,
         "mu": Mu,

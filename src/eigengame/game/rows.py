@@ -52,15 +52,20 @@ def small_product(left: jax.Array, right: jax.Array) -> jax.Array:
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class DenseRows:
-    """Rows held as one array.
+    r"""Rows held as one array, each with a weight where weights are given.
+
+    With weights $w$ the rows of the round are $Z = \mathrm{diag}(\sqrt w)\,X$, and $Z$ is never formed.
 
     Parameters
     ----------
     values : array of shape (m, d)
         A batch $X_t$. Under `jax.vmap` it may carry a leading axis, one batch for each player.
+    weights : array of shape (m,), optional
+        How often each row counts, at least 0; a weight of 0 makes a row of padding.
     """
 
     values: jax.Array
+    weights: jax.Array | None = None
 
     @property
     def width(self) -> int:
@@ -68,16 +73,24 @@ class DenseRows:
         return self.values.shape[-1]
 
     def scores(self, players: jax.Array) -> jax.Array:
-        r"""Return $X V^\top$."""
-        return self.values @ players.T
+        r"""Return $Z V^\top$."""
+        return self._weighted(self.values @ players.T)
 
     def gram(self, left: jax.Array, right: jax.Array) -> jax.Array:
         """Return the inner products of two sets of scores."""
         return small_product(left.T, right)
 
     def directions(self, scores: jax.Array) -> jax.Array:
-        r"""Return $Y^\top X$."""
-        return scores.T @ self.values
+        r"""Return $Y^\top Z$."""
+        return self._weighted(scores).T @ self.values
+
+    def constant(self) -> jax.Array:
+        """Return the scores of a feature that is always 1, shape (m, 1)."""
+        return self._weighted(jnp.ones((self.values.shape[0], 1), self.values.dtype))
+
+    def _weighted(self, scores: jax.Array) -> jax.Array:
+        """Return scores of X as scores of Z, or the other way round."""
+        return scores if self.weights is None else jnp.sqrt(self.weights)[:, None] * scores
 
 
 class OperatorRows:

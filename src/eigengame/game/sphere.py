@@ -5,6 +5,7 @@ Players are rows: every function here acts on each row of a (k, d) array on its 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -43,6 +44,17 @@ def retract(players: jax.Array) -> jax.Array:
 def into_ball(players: jax.Array) -> jax.Array:
     r"""Return each row scaled into the unit ball $\|\hat v_i\| \le 1$ (footnote of Design Decisions)."""
     return jnp.where(norms(players) > 1, retract(players), players)
+
+
+def unit_rejections(directions: jax.Array, reject: Callable[[jax.Array], jax.Array]) -> jax.Array:
+    """Return unit rows of `directions` less what `reject` takes away, or zero rows.
+
+    Applied twice, which is enough. A row of which the second time takes more than half was rounding
+    noise left by a cancellation: it is no direction, and becomes zero.
+    """
+    once = retract(directions - reject(directions))
+    twice = once - reject(once)
+    return jnp.where(norms(twice) > 0.5, retract(twice), 0)
 
 
 def orthonormalise(players: jax.Array) -> jax.Array:

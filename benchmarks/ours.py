@@ -1,0 +1,112 @@
+"""Our own solvers, in the same shape as `rivals.py`: the estimator and the paper's algorithms."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from benchmarks.rivals import Found, Rival, entry
+
+STEP_SIZES = (1e-3, 1e-4, 1e-5, 1e-6)
+"""What the paper searches."""
+
+
+def one_pass(data: Any, k: int, batch: int, seed: int) -> Found:
+    """EigenGamePCA, one pass over the rows."""
+    return fitted({"batch_size": batch, "passes": 1}, data, k, seed, declared=1)
+
+
+def refined(data: Any, k: int, batch: int, seed: int) -> Found:
+    """EigenGamePCA, up to 8 passes, until certified at pi/32."""
+    options = {"batch_size": batch, "passes": 8, "tol": math.pi / 32}
+    return fitted(options, data, k, seed, declared=8)
+
+
+def automatic(data: Any, k: int, batch: int, seed: int) -> Found:
+    """EigenGamePCA, everything left to it."""
+    return fitted({"algorithm": "auto"}, data, k, seed, declared=None)
+
+
+def fitted(options: dict[str, Any], data: Any, k: int, seed: int, declared: int | None) -> Found:
+    """Return what the estimator finds with these options, and what it says about it."""
+    from eigengame import EigenGamePCA
+
+    if scipy.sparse.issparse(data):
+        options["center"] = False
+    estimator = EigenGamePCA(k, **options)
+    if "random_state" in estimator.get_params():
+        estimator.set_params(random_state=seed)
+    estimator.fit(data)
+    return Found(
+        np.asarray(estimator.components_),
+        getattr(estimator, "n_passes_", declared),
+        players=getattr(estimator, "n_players_", k),
+        note=str(getattr(estimator, "outcome_", "")),
+    )
+
+
+def frequent_directions(data: Any, k: int, batch: int, seed: int) -> Found:
+    """Frequent Directions with the paper's sketch of 5k rows, one pass, no second look."""
+    import eigengame as eg
+
+    played = eg.play_stream(eg.FrequentDirections(), stream(data, batch, 1, None), k=k, seed=seed)
+    return Found(np.asarray(played.components), 1)
+
+
+def searched(data: Any, k: int, batch: int, seed: int, algorithm: str, passes: int = 3) -> Found:
+    """Play an algorithm of the paper, with the paper's search for a step size.
+
+    The search is part of the time. The best run is the one whose players had the largest summed
+    utility over the last tenth of its batches: no truth is used.
+    """
+    import eigengame as eg
+
+    best, best_utility, best_step = None, -math.inf, math.nan
+    for step_size in STEP_SIZES:
+        game = eg.make(algorithm, step_size=step_size)
+        played = eg.play_stream(game, stream(data, batch, passes, seed), k=k, seed=seed)
+        utilities = np.asarray(played.info.utilities)
+        late = utilities[-max(1, len(utilities) // 10) :].sum(axis=1).mean()
+        if late > best_utility:  # not where it diverged: NaN is larger than nothing
+            best, best_utility, best_step = played, late, step_size
+    if best is None:
+        raise FloatingPointError(f"every step size of {STEP_SIZES} diverged")
+    read = passes * len(STEP_SIZES)
+    return Found(np.asarray(best.components), read, players=k, note=f"step size {best_step:g}")
+
+
+def stream(data: Any, batch: int, passes: int, seed: int | None) -> Iterator[Any]:
+    """Return batches of dense rows, shuffled anew for each pass where there is a seed."""
+    import eigengame as eg
+
+    if not scipy.sparse.issparse(data):
+        return eg.batches(data, batch, passes=passes, seed=seed)
+    return sparse_stream(data, batch, passes, seed)
+
+
+def sparse_stream(data: Any, batch: int, passes: int, seed: int | None) -> Iterator[np.ndarray]:
+    """Yield batches of one shape, made dense one at a time."""
+    rng = np.random.default_rng(seed)
+    for _ in range(passes):
+        order = np.arange(data.shape[0]) if seed is None else rng.permutation(data.shape[0])
+        for begin in range(0, len(order), batch):
+            block = np.zeros((batch, data.shape[1]), data.dtype)
+            chosen = data[order[begin : begin + batch]]
+            block[: chosen.shape[0]] = chosen.toarray()
+            yield block
+
+
+OURS: dict[str, Rival] = {
+    "eigengame": entry(one_pass, "eigengame:EigenGamePCA", "eigengame"),
+    "eigengame-refined": entry(refined, "eigengame:EigenGamePCA", "eigengame"),
+    "eigengame-auto": entry(automatic, "eigengame:EigenGamePCA", "eigengame"),
+    "frequent-directions": entry(frequent_directions, "eigengame", "eigengame"),
+    "alpha": entry(searched, "eigengame", "eigengame", algorithm="alpha"),
+    "mu": entry(searched, "eigengame", "eigengame", algorithm="mu"),
+    "oja": entry(searched, "eigengame", "eigengame", algorithm="oja"),
+}
+"""Every solver of this package by its name in the tables."""

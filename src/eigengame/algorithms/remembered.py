@@ -1,0 +1,179 @@
+r"""The remembered game: one pass, no step size.
+
+Beside the k players wanted there are some extra; all remember what they have seen by their strengths.
+Each batch is played together with that memory, starting from where the players are, for a round in
+which they answer each other to equilibrium; then strengths are what the players earn. Two memories
+merge by playing one on the other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from eigengame import _check
+from eigengame.algorithms._base import Info
+from eigengame.game import sphere
+from eigengame.game.gram_space import cheaper_in_gram_space, equilibrium_of_all
+from eigengame.game.memory import Memory, RememberedRows
+from eigengame.game.rounds import joint_round, nearly_orthonormal
+from eigengame.game.rows import DenseRows, Rows
+
+FIRST_ROUNDS = 6
+"""Rounds on the very first batch: from random players one round is not enough."""
+
+
+def default_extra(k: int) -> int:
+    """Return how many players to add to k: as measured, see the table in the documentation."""
+    return max(k, 8)
+
+
+class RememberedState(NamedTuple):
+    """The memory of K = k + extra players.
+
+    Attributes
+    ----------
+    memory : Memory
+        Players (K, d), strengths (K,), mean (d,) and count.
+    like : array of shape (k, 0)
+        Says how many components are wanted; holds nothing.
+    step : int32
+        Updates made so far.
+    """
+
+    memory: Memory
+    like: jax.Array
+    step: jax.Array
+
+
+@dataclass(frozen=True)
+class Remembered:
+    r"""The remembered game.
+
+    Parameters
+    ----------
+    extra : int or "auto"
+        Players beyond those wanted: they carry what may yet become important.
+    rounds : int
+        Rounds for each batch (the first batch gets more).
+    center : bool
+        Whether to play on the rows less their mean, exactly, as the mean becomes known.
+    forget : float
+        Weight that a row keeps for every row after it, in (0, 1]; 1 remembers everything,
+        $1 - 1/N$ about the last $N$ rows.
+    space : {"auto", "score", "gram"}
+        Where to play a batch: by a cost model, in score space, or in Gram space.
+    seed : int
+        Seed of the extra players.
+    """
+
+    extra: int | Literal["auto"] = "auto"
+    rounds: int = 1
+    center: bool = False
+    forget: float = 1.0
+    space: Literal["auto", "score", "gram"] = "auto"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.extra != "auto":
+            _check.whole("extra", self.extra, low=0)
+        _check.whole("rounds", self.rounds)
+        _check.one_of("space", self.space, ("auto", "score", "gram"))
+        if not (isinstance(self.forget, (int, float)) and 0 < self.forget <= 1):
+            raise ValueError(f"forget={self.forget!r}: give a number above 0 and up to 1.")
+
+    def init(self, players: jax.Array) -> RememberedState:
+        """Return an empty memory whose first k players are those given, made orthonormal."""
+        k, d = players.shape
+        extra = default_extra(k) if self.extra == "auto" else self.extra
+        more = min(k + extra, d) - k
+        if more:
+            others = sphere.random_players(self.seed, more, d, players.dtype)
+            players = jnp.concatenate([players, others])
+        memory = Memory(
+            players=sphere.orthonormalise(players),
+            strengths=jnp.zeros(k + more, players.dtype),
+            mean=jnp.zeros(d, players.dtype),
+            count=jnp.zeros((), players.dtype),
+        )
+        return RememberedState(memory, jnp.zeros((k, 0), players.dtype), jnp.zeros((), jnp.int32))
+
+    def update(self, rows: Rows, state: RememberedState) -> tuple[RememberedState, Info]:
+        """Play one batch under the memory of all before it."""
+        memory = state.memory._replace(players=nearly_orthonormal(state.memory.players))
+        if self.forget != 1:
+            rows, memory = self._fade(rows, memory)
+        remembered = RememberedRows.of(rows, memory, center=self.center)
+        if self._in_gram_space(rows, memory.players):
+            moved, strengths = equilibrium_of_all(memory.players, memory.strengths, _new_rows(remembered))
+        else:
+            rounds = jnp.where(state.step == 0, FIRST_ROUNDS, self.rounds)
+            start = (memory.players, remembered.scores(memory.players), memory.strengths)
+            moved, _, strengths = jax.lax.fori_loop(
+                0, rounds, lambda _, now: joint_round(remembered, now[0], now[1]), start
+            )
+        mean, count = remembered.mean_and_count()
+        k = state.like.shape[0]
+        info = Info(strengths[:k], jnp.zeros_like(strengths[:k]), jnp.zeros_like(strengths[:k]))
+        return RememberedState(Memory(moved, strengths, mean, count), state.like, state.step + 1), info
+
+    def components(self, state: RememberedState) -> jax.Array:
+        """Return the first k players."""
+        return state.memory.players[: state.like.shape[0]]
+
+    def merge(self, one: RememberedState, other: RememberedState) -> RememberedState:
+        """Return the memory of both streams: one memory's strengths are rows to the other."""
+        theirs, mine = other.memory, one.memory
+        strong = jnp.sqrt(theirs.strengths)[:, None] * theirs.players
+        total = jnp.where(mine.count + theirs.count > 0, mine.count + theirs.count, 1)
+        bridge = jnp.sqrt(mine.count * (theirs.count / total)) * (mine.mean - theirs.mean)
+        players, strengths = equilibrium_of_all(
+            nearly_orthonormal(mine.players),
+            mine.strengths,
+            jnp.concatenate([strong, bridge[None, :]]),
+        )
+        mean = mine.mean + (theirs.count / total) * (theirs.mean - mine.mean)
+        memory = Memory(players, strengths, mean, mine.count + theirs.count)
+        return RememberedState(memory, one.like, one.step + other.step)
+
+    def _in_gram_space(self, rows: Rows, players: jax.Array) -> bool:
+        """Say where this batch is played; static, so that each shape is compiled for one space."""
+        if not isinstance(rows, DenseRows):
+            return False
+        if self.space != "auto":
+            return self.space == "gram"
+        return cheaper_in_gram_space(rows.values.shape[0], *players.shape)
+
+    def _fade(self, rows: Rows, memory: Memory) -> tuple[Rows, Memory]:
+        """Return rows and memory with the weights that forgetting leaves them.
+
+        Row by row, also within the batch: how a stream is cut makes no difference.
+        """
+        if not isinstance(rows, DenseRows):
+            raise ValueError("forget < 1 needs rows one by one: give as_rows(X).")
+        m, dtype = rows.values.shape[0], memory.strengths.dtype
+        present = jnp.ones(m, dtype) if rows.weights is None else rows.weights
+        # Padding (weight 0) takes no time: only rows that count make the others older.
+        after = jnp.cumsum((present > 0)[::-1].astype(dtype))[::-1]
+        age = after - (present > 0)
+        faded = present * jnp.power(jnp.asarray(self.forget, dtype), age)
+        keep = jnp.power(jnp.asarray(self.forget, dtype), after[0])
+        return DenseRows(rows.values, faded), memory._replace(
+            strengths=keep * memory.strengths, count=keep * memory.count
+        )
+
+
+def _new_rows(remembered: RememberedRows) -> jax.Array:
+    """Return the batch as plain rows: weighted, centred, and with the bridge between means."""
+    batch: DenseRows = remembered.rows
+    values = batch.values
+    if remembered.batch_mean is not None:
+        values = values - remembered.batch_mean
+    if batch.weights is not None:
+        values = jnp.sqrt(batch.weights)[:, None] * values
+    if remembered.bridge is not None:
+        values = jnp.concatenate([values, remembered.bridge])
+    return values

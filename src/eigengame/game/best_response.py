@@ -1,0 +1,124 @@
+r"""Best responses: each player's exact maximum over a space of its own, with no step size.
+
+With parents fixed, $u_i(v) = v^\top A_i v$ with
+$A_i = M - \sum_{j<i} M\hat v_j\hat v_j^\top M / \langle\hat v_j, M\hat v_j\rangle$: a quadratic form. Over
+the span of its own vector, its tangent gradient and its previous move, player $i$'s best response is
+the top eigenvector of a 3 x 3 matrix whose entries are inner products of scores. Scores of the new
+players follow by linearity, so a round costs one product with $Z$ and one with $Z^\top$: a gradient
+step's price with the pace of conjugate gradients, one player at a time and in parallel, and nothing
+is ever orthogonalised between players.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from eigengame.game import sphere
+from eigengame.game.rows import Rows, small_product
+from eigengame.game.utilities import PAPER, coefficients, overlap_ratios
+
+
+class Standing(NamedTuple):
+    """Where the players are and where they came from, with the scores of both.
+
+    Attributes
+    ----------
+    players, moves : arrays of shape (k, d)
+        Unit rows; a move is zero before the first round.
+    scores, move_scores : arrays of shape (m, k)
+    """
+
+    players: jax.Array
+    moves: jax.Array
+    scores: jax.Array
+    move_scores: jax.Array
+
+
+def standing(rows: Rows, players: jax.Array, moves: jax.Array) -> Standing:
+    """Return players and moves with their scores on these rows: one product for both."""
+    k = players.shape[0]
+    scores = rows.scores(jnp.concatenate([players, moves]))
+    return Standing(players, moves, scores[:, :k], scores[:, k:])
+
+
+def best_responses(rows: Rows, now: Standing) -> tuple[Standing, jax.Array, jax.Array]:
+    """Play one round: every player answers best within its own three directions.
+
+    Returns
+    -------
+    now : Standing
+        After the round.
+    gram : array of shape (k, k)
+        Of the scores before it.
+    gradient_norms : array of shape (k,)
+        Of the tangent gradients before it.
+    """
+    gram = rows.gram(now.scores, now.scores)
+    answers = small_product(now.scores, coefficients(gram))
+    gradient = 2 * rows.directions(answers)
+    gradient_norms = sphere.norms(sphere.project_tangent(now.players, gradient))[:, 0]
+    uphill = sphere.unit_rejections(
+        gradient, lambda rows: sphere.inner(rows, now.players) * now.players
+    )
+    uphill_scores = rows.scores(uphill)
+    moves, move_scores = _orthogonal_moves(now, uphill, uphill_scores)
+
+    # (3, k, d) and (3, m, k): each player's own orthonormal space, and what it sees from there.
+    space = jnp.stack([now.players, uphill, moves])
+    views = jnp.stack([now.scores, uphill_scores, move_scores])
+    forms = _quadratic_forms(rows, gram, now.scores, views)
+    best = jnp.linalg.eigh(forms)[1][:, :, -1].T
+    best = best * jnp.where(best[:1] < 0, -1, 1)  # (3, k): never turn to the other side
+
+    moved = jnp.sum(best[:, :, None] * space, axis=0)
+    moved_scores = jnp.sum(best[:, None, :] * views, axis=0)
+    step = jnp.sum(best[1:, :, None] * space[1:], axis=0)
+    step_scores = jnp.sum(best[1:, None, :] * views[1:], axis=0)
+    players, scores = _unit(moved, moved_scores)
+    moves, move_scores = _unit(step, step_scores)
+    return Standing(players, moves, scores, move_scores), gram, gradient_norms
+
+
+def _unit(vectors: jax.Array, scores: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Return unit rows and their scores; a zero row stays zero."""
+    length = sphere.norms(vectors)
+    length = jnp.where(length > 0, length, 1)
+    return vectors / length, scores / length.T
+
+
+def _orthogonal_moves(
+    now: Standing, uphill: jax.Array, uphill_scores: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """Return the moves less their parts along player and gradient, as unit rows, with scores."""
+    moves, scores = now.moves, now.move_scores
+    for _ in range(2):  # twice is enough
+        along, up = sphere.inner(moves, now.players), sphere.inner(moves, uphill)
+        moves = moves - along * now.players - up * uphill
+        scores = scores - along.T * now.scores - up.T * uphill_scores
+        length = sphere.norms(moves)
+        # A move within rounding of the other two directions says nothing new: drop it.
+        kept = length > jnp.sqrt(jnp.finfo(moves.dtype).eps)
+        unit = jnp.where(kept, length, 1)
+        moves, scores = jnp.where(kept, moves / unit, 0), jnp.where(kept.T, scores / unit.T, 0)
+    return moves, scores
+
+
+def _quadratic_forms(
+    rows: Rows, gram: jax.Array, scores: jax.Array, views: jax.Array
+) -> jax.Array:
+    """Return S_i' A_i S_i for every player, shape (k, 3, 3), from scores alone."""
+    # cross[s, j, i] = <v_j, M s_i>: how direction s of player i overlaps player j.
+    cross = jnp.stack([rows.gram(scores, view) for view in views])
+    shares = overlap_ratios(jnp.ones_like(gram), jnp.diag(gram), PAPER)
+    penalty = jnp.einsum("sji,ji,tji->ist", cross, shares, cross, precision="highest")
+    own = jnp.stack(
+        [jnp.stack([jnp.diag(rows.gram(left, right)) for right in views]) for left in views]
+    )
+    forms = jnp.moveaxis(own, 2, 0) - penalty
+    # In units of each player's own reward, so that the eigenproblem is in range.
+    size = jnp.max(jnp.abs(forms), axis=(1, 2), keepdims=True)
+    forms = forms / jnp.where(size > 0, size, 1)
+    return (forms + jnp.swapaxes(forms, 1, 2)) / 2

@@ -1,0 +1,87 @@
+r"""A round in which every player may use every player's direction: best responses to equilibrium.
+
+With parents fixed a player's utility is a quadratic form, so within any small space its best response
+is exact. Let that space be spanned by all players and all their directions, $[V, MV]$, and let the
+players answer each other there until nobody gains: the equilibrium is the top eigenvectors of $M$
+within the space (Theorem eigvec_opt, on the space), which a small symmetric problem gives at once.
+A round costs one product with $Z$ and one with $Z^\top$, like a gradient step, and has no step size.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+from eigengame.game.rows import Rows, small_product
+from eigengame.game.sphere import unit_rejections
+
+
+def nearly_orthonormal(players: jax.Array) -> jax.Array:
+    r"""Return players that drifted a little, made orthonormal: $\frac12(3I - VV^\top)V$.
+
+    One Newton-Schulz step turns an error $e$ into $\frac34 e^2$: rounding never adds up.
+    """
+    overlaps = small_product(players, players.T)
+    correction = 1.5 * jnp.eye(players.shape[0], dtype=players.dtype) - 0.5 * overlaps
+    return small_product(correction, players)
+
+
+def whiten(overlaps: jax.Array) -> jax.Array:
+    """Return T with T O T' = I on what O spans, and zero rows for the rest.
+
+    `overlaps` are those of unit rows: directions within rounding of the others are left out.
+    """
+    k = overlaps.shape[0]
+    sizes, axes = jnp.linalg.eigh(overlaps)
+    spanned = sizes > 30 * k * jnp.finfo(overlaps.dtype).eps
+    return jnp.where(spanned, 1 / jnp.sqrt(jnp.where(spanned, sizes, 1)), 0)[:, None] * axes.T
+
+
+def residual_directions(players: jax.Array, images: jax.Array, gram: jax.Array) -> jax.Array:
+    """Return unit directions (K, d) orthogonal to orthonormal players, from their images M V.
+
+    What each player's image adds to the players' span; zero for a player that is an eigenvector.
+    """
+    return unit_rejections(
+        images - small_product(gram, players),
+        lambda rows: small_product(small_product(rows, players.T), players),
+    )
+
+
+def joint_round(
+    rows: Rows, players: jax.Array, scores: jax.Array
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Return players, their scores and strengths at the equilibrium within [V, M V].
+
+    Parameters
+    ----------
+    rows : Rows
+    players : array of shape (K, d)
+        Orthonormal.
+    scores : array of shape (m, K)
+        `rows.scores(players)`, carried from round to round.
+
+    Returns
+    -------
+    players : array of shape (K, d)
+        Orthonormal and settled, the strongest first.
+    scores : array of shape (m, K)
+    strengths : array of shape (K,)
+        What each player earns: Ritz values of M, at least 0.
+    """
+    k = players.shape[0]
+    gram = rows.gram(scores, scores)
+    directions = residual_directions(players, rows.directions(scores), gram)
+    seen = rows.scores(directions)
+    basis = whiten(small_product(directions, directions.T))
+    across = small_product(rows.gram(scores, seen), basis.T)
+    among = small_product(small_product(basis, rows.gram(seen, seen)), basis.T)
+    small = jnp.block([[gram, across], [across.T, among]])
+    values, axes = jnp.linalg.eigh((small + small.T) / 2)
+    chosen = axes.T[::-1][:k]
+    own, other = chosen[:, :k], small_product(chosen[:, k:], basis)
+    return (
+        small_product(own, players) + small_product(other, directions),
+        small_product(scores, own.T) + small_product(seen, other.T),
+        jnp.maximum(values[::-1][:k], 0),
+    )

@@ -1,0 +1,59 @@
+"""Mean and variance of each feature, kept batch by batch and merged exactly (Chan et al., 1983)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from eigengame.game.rows import DenseRows
+from eigengame.game.sparse_rows import SparseRows
+
+
+class Moments(NamedTuple):
+    """Count, mean (d,) and sum of squared deviations (d,) of the rows seen so far."""
+
+    count: jax.Array
+    mean: jax.Array
+    scatter: jax.Array
+
+
+def no_moments(d: int, dtype: jnp.dtype) -> Moments:
+    """Return the moments of no rows."""
+    return Moments(jnp.zeros((), dtype), jnp.zeros(d, dtype), jnp.zeros(d, dtype))
+
+
+def batch_moments(rows: DenseRows | SparseRows) -> Moments:
+    """Return the moments of one batch, weights counted."""
+    if isinstance(rows, SparseRows):
+        weights = rows.weights
+        share = weights[rows.row] * rows.entries
+        sums = jax.ops.segment_sum(share, rows.column, rows.features)
+        squares = jax.ops.segment_sum(share * rows.entries, rows.column, rows.features)
+    else:
+        values, weights = rows.values, rows.weights
+        if weights is None:
+            weights = jnp.ones(values.shape[0], values.dtype)
+        weighted = weights[:, None] * values
+        sums, squares = jnp.sum(weighted, axis=0), jnp.sum(weighted * values, axis=0)
+    count = jnp.sum(weights)
+    mean = sums / jnp.where(count > 0, count, 1)
+    return Moments(count, mean, jnp.maximum(squares - count * jnp.square(mean), 0))
+
+
+def merge_moments(one: Moments, other: Moments) -> Moments:
+    """Return the moments of both sets of rows together."""
+    total = one.count + other.count
+    share = other.count / jnp.where(total > 0, total, 1)
+    step = other.mean - one.mean
+    return Moments(
+        total,
+        one.mean + share * step,
+        one.scatter + other.scatter + one.count * share * jnp.square(step),
+    )
+
+
+def fade_moments(moments: Moments, keep: jax.Array) -> Moments:
+    """Return the moments with every row so far counting `keep` times as much."""
+    return Moments(keep * moments.count, moments.mean, keep * moments.scatter)

@@ -1,0 +1,34 @@
+"""Where rows come from: each source gives batches of one shape and knows nothing of players."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from eigengame.sources.arrays import ArraySource as ArraySource
+from eigengame.sources.sparse import SparseSource as SparseSource
+
+
+def as_source(
+    data: Any, size: int, *, dtype: Any, weights: Any = None, origin: Any = None
+) -> ArraySource | SparseSource:
+    """Return the source for an array or a SciPy sparse matrix.
+
+    Parameters
+    ----------
+    data : array of shape (n, d), memory map, or SciPy sparse matrix
+    size : int
+        Rows for each batch.
+    dtype : dtype
+        Precision of the batches.
+    weights : array of shape (n,), optional
+        How often each row counts.
+    origin : array of shape (d,), optional
+        Subtracted from every dense row as it is read.
+    """
+    kept = None if weights is None else np.asarray(weights)
+    if sparse.issparse(data):
+        return SparseSource(data, size, dtype, kept)
+    return ArraySource(np.asanyarray(data), size, dtype, kept, origin)
