@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import os
 import platform
+import subprocess
 from importlib import metadata
 from pathlib import Path
 
@@ -68,6 +69,15 @@ def versions(*packages: str) -> dict[str, str]:
     return found
 
 
+def commit() -> str:
+    """Return the commit of this checkout, with "-dirty" where files differ from it."""
+    command = ["git", "describe", "--always", "--dirty"]
+    told = subprocess.run(
+        command, cwd=Path(__file__).parent, capture_output=True, text=True, check=False
+    )
+    return told.stdout.strip()
+
+
 def circumstances(threads: int) -> dict[str, object]:
     """Return what a reader of one result wants to know about when and where it was measured."""
     return {
@@ -75,6 +85,7 @@ def circumstances(threads: int) -> dict[str, object]:
         "cpu": cpu_model(),
         "cores": os.cpu_count(),
         "threads": threads,
+        "commit": commit(),
         # Others on the machine show here: above the thread count, times are not to be trusted.
         "load_before": round(os.getloadavg()[0], 2),
     }

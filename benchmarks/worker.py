@@ -32,22 +32,29 @@ def measure(asked: argparse.Namespace, watch: AnonymousPeak) -> dict[str, Any]:
     data = open_data(asked.data, folder)
     size = DATA_SETS[asked.data].size(asked.scale)
 
+    def fit(seed: int) -> tuple[Any, float]:
+        began = time.perf_counter()
+        found = rival.run(data, size.k, size.batch, seed)
+        return found, time.perf_counter() - began
+
     watch.reset()
     loaded, loaded_anonymous = status_bytes("VmRSS"), status_bytes("RssAnon")
-    found, cold = timed(rival, data, size, seed=0)
+    first, cold = fit(seed=0)
     anonymous, peak = watch.bytes(), status_bytes("VmHWM")
-    accuracy = [compared(found.components, folder)]
-    warm = again(rival, data, size, folder, asked, cold, accuracy)
-    worst = max(accuracy, key=lambda one: one["max_angle"])
+    warm, accuracy = [], [compared(first.components, folder)]
+    while len(warm) < asked.repeats and another_fits(max([cold, *warm]), asked.timeout):
+        found, seconds = fit(seed=len(accuracy))
+        warm.append(seconds)
+        accuracy.append(compared(found.components, folder))
     return {
         "status": "ok",
         "cold_s": cold,
         "warm_s": warm,
         "best_s": min(warm) if warm else None,
-        "passes": found.passes,
-        "players": found.players,
-        "note": found.note,
-        **worst,
+        "passes": first.passes,
+        "players": first.players,
+        "note": first.note,
+        **max(accuracy, key=lambda one: one["max_angle"]),
         "max_angle_each_run": [one["max_angle"] for one in accuracy],
         "memory_mb": {
             "after_import": imported / MB,
@@ -77,32 +84,9 @@ def summon(needs: str) -> None:
     importlib.import_module(module)
 
 
-def timed(rival: Any, data: Any, size: Any, seed: int) -> tuple[Any, float]:
-    """Return what the peer finds and the seconds it takes."""
-    began = time.perf_counter()
-    found = rival.run(data, size.k, size.batch, seed)
-    return found, time.perf_counter() - began
-
-
-def again(
-    rival: Any,
-    data: Any,
-    size: Any,
-    folder: Any,
-    asked: argparse.Namespace,
-    cold: float,
-    accuracy: list[dict[str, Any]],
-) -> list[float]:
-    """Return the seconds of warm runs, each with a seed of its own; fewer where time would run out."""
-    warm: list[float] = []
-    for repeat in range(asked.repeats):
-        slowest = max([cold, *warm])
-        if time.perf_counter() - STARTED + 1.5 * slowest > asked.timeout:
-            break
-        found, seconds = timed(rival, data, size, seed=repeat + 1)
-        warm.append(seconds)
-        accuracy.append(compared(found.components, folder))
-    return warm
+def another_fits(slowest: float, timeout: float) -> bool:
+    """Say whether one more run would end in time: what is measured must not be lost to the timeout."""
+    return time.perf_counter() - STARTED + 1.5 * slowest < timeout
 
 
 def compared(components: Any, folder: Any) -> dict[str, Any]:
@@ -130,7 +114,8 @@ def reason(error: BaseException) -> str:
             return f"{said}: {error}"
     if isinstance(error, MemoryError):
         return "out of memory"
-    return f"failed: {type(error).__name__}: {str(error).strip().splitlines()[:1]}"
+    said = " ".join(str(error).split())
+    return f"failed: {type(error).__name__}: {said[:200]}"
 
 
 def main() -> None:

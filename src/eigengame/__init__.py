@@ -18,6 +18,7 @@ from eigengame.algorithms import Remembered as Remembered
 from eigengame.algorithms import Sequential as Sequential
 from eigengame.algorithms import make as make
 from eigengame.batches import batches as batches
+from eigengame.estimator import EigenGamePCA as EigenGamePCA
 from eigengame.game.rows import DenseRows as DenseRows
 from eigengame.game.rows import Rows as Rows
 from eigengame.game.rows import SymmetricRows as SymmetricRows

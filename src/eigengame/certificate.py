@@ -30,7 +30,7 @@ from eigengame.game import theory
 
 @dataclass(frozen=True)
 class Certificate:
-    """How far to trust each of k components.
+    r"""How far to trust each of k components.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class Certificate:
     rayleigh : array of shape (k,)
         Rayleigh quotient of each component: its variance.
     residual : array of shape (k,)
-        Length of $Mv_i - \\theta_i v_i$, in the same unit.
+        Length of $Mv_i - \theta_i v_i$, in the same unit.
     gap : array of shape (k,)
         Distance from the component's variance to the nearest it could be confused with.
     angle : array of shape (k,)
@@ -52,7 +52,7 @@ class Certificate:
     confidence : float
         Probability with which `level` holds: 1 less the probes' chance to miss; 0 if not checked.
     gradient_angle : array of shape (k,)
-        The paper's own bound, $(\\pi/g_i)\\|\\nabla^R\\|$ (Lemma angle_to_riemann_grad).
+        The paper's own bound, $(\pi/g_i)\|\nabla^R\|$ (Lemma angle_to_riemann_grad).
     penalty_ratio : array of shape (k,)
         Each player's penalty over its Rayleigh quotient (the paper's 0.025 on ResNet-200).
     """
@@ -79,7 +79,10 @@ class Certificate:
             "conditional": "measured; holds if no larger direction was missed",
             "estimate": "an estimate from one pass, nothing is guaranteed",
         }[self.kind]
-        lines = [f"{said}", f"{'component':>9} {'variance':>11} {'residual':>10} {'gap':>10} {'angle':>9}"]
+        lines = [
+            f"{said}",
+            f"{'component':>9} {'variance':>11} {'residual':>10} {'gap':>10} {'angle':>9}",
+        ]
         for i, row in enumerate(
             zip(self.rayleigh, self.residual, self.gap, self.angle, strict=True), start=1
         ):
@@ -169,8 +172,12 @@ def certificate(
     below = np.append(values[1:], min(mu, values[-1]))
     gradient = _gradient_norms(gram, v, mv)
     drop = values - below
-    penalty = np.array([np.sum(gram[:i, i] ** 2 / np.where(values[:i] > 0, values[:i], 1)) for i in range(k)])
-    found: Literal["certified", "conditional", "estimate"] = "certified" if confidence > 0 else "conditional"
+    penalty = np.array(
+        [np.sum(gram[:i, i] ** 2 / np.where(values[:i] > 0, values[:i], 1)) for i in range(k)]
+    )
+    found: Literal["certified", "conditional", "estimate"] = (
+        "certified" if confidence > 0 else "conditional"
+    )
     safe = np.where(drop > 0, drop, np.inf)
     gradient_angle = np.where(drop > 0, theory.angle_bound(gradient, safe), math.pi / 2)
     return Certificate(

@@ -12,9 +12,9 @@ from eigengame.game.sparse_rows import SparseRows
 
 
 class Moments(NamedTuple):
-    """Count, mean (d,) and sum of squared deviations (d,) of the rows seen so far."""
+    """Total weight, mean (d,) and sum of squared deviations (d,) of the rows seen so far."""
 
-    count: jax.Array
+    weight: jax.Array
     mean: jax.Array
     scatter: jax.Array
 
@@ -32,9 +32,9 @@ def batch_moments(rows: DenseRows | SparseRows) -> Moments:
         sums = jax.ops.segment_sum(share, rows.column, rows.features)
         squares = jax.ops.segment_sum(share * rows.entries, rows.column, rows.features)
     else:
-        values, weights = rows.values, rows.weights
-        if weights is None:
-            weights = jnp.ones(values.shape[0], values.dtype)
+        values = rows.values
+        once = jnp.ones(values.shape[0], values.dtype)
+        weights = once if rows.weights is None else rows.weights
         weighted = weights[:, None] * values
         sums, squares = jnp.sum(weighted, axis=0), jnp.sum(weighted * values, axis=0)
     count = jnp.sum(weights)
@@ -44,16 +44,16 @@ def batch_moments(rows: DenseRows | SparseRows) -> Moments:
 
 def merge_moments(one: Moments, other: Moments) -> Moments:
     """Return the moments of both sets of rows together."""
-    total = one.count + other.count
-    share = other.count / jnp.where(total > 0, total, 1)
+    total = one.weight + other.weight
+    share = other.weight / jnp.where(total > 0, total, 1)
     step = other.mean - one.mean
     return Moments(
         total,
         one.mean + share * step,
-        one.scatter + other.scatter + one.count * share * jnp.square(step),
+        one.scatter + other.scatter + one.weight * share * jnp.square(step),
     )
 
 
 def fade_moments(moments: Moments, keep: jax.Array) -> Moments:
     """Return the moments with every row so far counting `keep` times as much."""
-    return Moments(keep * moments.count, moments.mean, keep * moments.scatter)
+    return Moments(keep * moments.weight, moments.mean, keep * moments.scatter)

@@ -96,7 +96,7 @@ def _settle_all(space: Imaged, k: int) -> Refined:
     # Directions within rounding of the others would bring noise divided by nearly zero.
     kept = sizes > 100 * len(sizes) * eps * sizes[-1]
     basis = axes[:, kept] / np.sqrt(sizes[kept])
-    values, turns = eigh(basis.T @ ((gram + gram.T) / 2) @ basis)
+    _, turns = eigh(basis.T @ ((gram + gram.T) / 2) @ basis)
     chosen = (basis @ turns[:, ::-1][:, :k]).T
     players = _combine(chosen, space)
     if len(overlaps) == k:
@@ -169,6 +169,11 @@ def _outside(directions: jax.Array, players: jax.Array) -> jax.Array:
 def _scaled(directions: jax.Array, logs: np.ndarray, powers: int, level: float) -> Probes:
     """Return unit probes with the logarithms of their lengths added up."""
     lengths = np.asarray(jnp.linalg.norm(directions, axis=1), np.float64)
-    unit = directions / jnp.where(jnp.asarray(lengths) > 0, jnp.asarray(lengths), 1).astype(directions.dtype)[:, None]
+    unit = (
+        directions
+        / jnp.where(jnp.asarray(lengths) > 0, jnp.asarray(lengths), 1).astype(directions.dtype)[
+            :, None
+        ]
+    )
     with np.errstate(divide="ignore"):
         return Probes(unit, logs + np.log(lengths), powers, level)

@@ -97,7 +97,7 @@ class Remembered:
             players=sphere.orthonormalise(players),
             strengths=jnp.zeros(k + more, players.dtype),
             mean=jnp.zeros(d, players.dtype),
-            count=jnp.zeros((), players.dtype),
+            weight=jnp.zeros((), players.dtype),
         )
         return RememberedState(memory, jnp.zeros((k, 0), players.dtype), jnp.zeros((), jnp.int32))
 
@@ -108,7 +108,9 @@ class Remembered:
             rows, memory = self._fade(rows, memory)
         remembered = RememberedRows.of(rows, memory, center=self.center)
         if self._in_gram_space(rows, memory.players):
-            moved, strengths = equilibrium_of_all(memory.players, memory.strengths, _new_rows(remembered))
+            moved, strengths = equilibrium_of_all(
+                memory.players, memory.strengths, _new_rows(remembered)
+            )
         else:
             rounds = jnp.where(state.step == 0, FIRST_ROUNDS, self.rounds)
             start = (memory.players, remembered.scores(memory.players), memory.strengths)
@@ -118,7 +120,9 @@ class Remembered:
         mean, count = remembered.mean_and_count()
         k = state.like.shape[0]
         info = Info(strengths[:k], jnp.zeros_like(strengths[:k]), jnp.zeros_like(strengths[:k]))
-        return RememberedState(Memory(moved, strengths, mean, count), state.like, state.step + 1), info
+        return RememberedState(
+            Memory(moved, strengths, mean, count), state.like, state.step + 1
+        ), info
 
     def components(self, state: RememberedState) -> jax.Array:
         """Return the first k players."""
@@ -128,15 +132,15 @@ class Remembered:
         """Return the memory of both streams: one memory's strengths are rows to the other."""
         theirs, mine = other.memory, one.memory
         strong = jnp.sqrt(theirs.strengths)[:, None] * theirs.players
-        total = jnp.where(mine.count + theirs.count > 0, mine.count + theirs.count, 1)
-        bridge = jnp.sqrt(mine.count * (theirs.count / total)) * (mine.mean - theirs.mean)
+        total = jnp.where(mine.weight + theirs.weight > 0, mine.weight + theirs.weight, 1)
+        bridge = jnp.sqrt(mine.weight * (theirs.weight / total)) * (mine.mean - theirs.mean)
         players, strengths = equilibrium_of_all(
             nearly_orthonormal(mine.players),
             mine.strengths,
             jnp.concatenate([strong, bridge[None, :]]),
         )
-        mean = mine.mean + (theirs.count / total) * (theirs.mean - mine.mean)
-        memory = Memory(players, strengths, mean, mine.count + theirs.count)
+        mean = mine.mean + (theirs.weight / total) * (theirs.mean - mine.mean)
+        memory = Memory(players, strengths, mean, mine.weight + theirs.weight)
         return RememberedState(memory, one.like, one.step + other.step)
 
     def _in_gram_space(self, rows: Rows, players: jax.Array) -> bool:
@@ -162,7 +166,7 @@ class Remembered:
         faded = present * jnp.power(jnp.asarray(self.forget, dtype), age)
         keep = jnp.power(jnp.asarray(self.forget, dtype), after[0])
         return DenseRows(rows.values, faded), memory._replace(
-            strengths=keep * memory.strengths, count=keep * memory.count
+            strengths=keep * memory.strengths, weight=keep * memory.weight
         )
 
 

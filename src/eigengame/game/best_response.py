@@ -106,9 +106,7 @@ def _orthogonal_moves(
     return moves, scores
 
 
-def _quadratic_forms(
-    rows: Rows, gram: jax.Array, scores: jax.Array, views: jax.Array
-) -> jax.Array:
+def _quadratic_forms(rows: Rows, gram: jax.Array, scores: jax.Array, views: jax.Array) -> jax.Array:
     """Return S_i' A_i S_i for every player, shape (k, 3, 3), from scores alone."""
     # cross[s, j, i] = <v_j, M s_i>: how direction s of player i overlaps player j.
     cross = jnp.stack([rows.gram(scores, view) for view in views])

@@ -31,14 +31,14 @@ class Memory(NamedTuple):
         $\lambda \ge 0$: the scatter remembered along each player, largest first.
     mean : array of shape (d,)
         The mean of the rows; stays zero where rows are not centred.
-    count : scalar array
-        The rows' total weight $n$.
+    weight : scalar array
+        The rows' total weight $n$: their number, where none is weighted.
     """
 
     players: jax.Array
     strengths: jax.Array
     mean: jax.Array
-    count: jax.Array
+    weight: jax.Array
 
 
 @jax.tree_util.register_dataclass
@@ -73,9 +73,9 @@ class RememberedRows:
         unit = rows.constant()
         weight = jnp.sum(jnp.square(unit))
         batch_mean = rows.directions(unit) / jnp.where(weight > 0, weight, 1)
-        total = jnp.where(memory.count + weight > 0, memory.count + weight, 1)
+        total = jnp.where(memory.weight + weight > 0, memory.weight + weight, 1)
         # n * (m / (n + m)), not (n * m) / (n + m): the product of two counts may overflow float32.
-        spread = jnp.sqrt(memory.count * (weight / total))
+        spread = jnp.sqrt(memory.weight * (weight / total))
         return cls(rows, memory, unit, batch_mean, spread * (memory.mean[None, :] - batch_mean))
 
     @property
@@ -132,8 +132,8 @@ class RememberedRows:
         """Return the mean (d,) and total weight of memory and batch together."""
         memory = self.memory
         if self.batch_mean is None:
-            return memory.mean, memory.count
+            return memory.mean, memory.weight
         weight = self.weight
-        total = memory.count + weight
+        total = memory.weight + weight
         share = weight / jnp.where(total > 0, total, 1)
         return memory.mean + share * (self.batch_mean[0] - memory.mean), total

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy import sparse
+from scipy.sparse import issparse
 
 from eigengame.sources.arrays import ArraySource as ArraySource
 from eigengame.sources.sparse import SparseSource as SparseSource
@@ -29,6 +29,6 @@ def as_source(
         Subtracted from every dense row as it is read.
     """
     kept = None if weights is None else np.asarray(weights)
-    if sparse.issparse(data):
+    if issparse(data):
         return SparseSource(data, size, dtype, kept)
     return ArraySource(np.asanyarray(data), size, dtype, kept, origin)

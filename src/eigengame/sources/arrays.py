@@ -55,7 +55,9 @@ class ArraySource:
             block = np.ascontiguousarray(block, dtype=self.dtype)
         if short:
             block = np.pad(block, ((0, short), (0, 0)))
-        return DenseRows(jax.device_put(np.asarray(block)), None if weights is None else jax.device_put(weights))
+        return DenseRows(
+            jax.device_put(np.asarray(block)), None if weights is None else jax.device_put(weights)
+        )
 
     def _weights(self, begin: int, rows: int) -> np.ndarray | None:
         """Return the weights of a batch, or None where every row of every batch counts once."""

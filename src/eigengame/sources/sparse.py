@@ -57,5 +57,10 @@ class SparseSource:
         row[:count] = np.repeat(np.arange(end - begin, dtype=np.int32), np.diff(pointers))
         weights = np.zeros(self.size, self.dtype)
         weights[: end - begin] = 1 if self.weights is None else self.weights[begin:end]
-        parts = (jax.device_put(part) for part in (entries, row, column, weights))
-        return SparseRows(*parts, features=self.data.shape[1])
+        return SparseRows(
+            jax.device_put(entries),
+            jax.device_put(row),
+            jax.device_put(column),
+            jax.device_put(weights),
+            features=self.data.shape[1],
+        )
