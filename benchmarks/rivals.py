@@ -247,7 +247,7 @@ RIVALS: dict[str, Rival] = {
     "dask": entry(dask_compressed, "dask.array", "dask"),
     "dask-4": entry(dask_compressed, "dask.array", "dask", n_power_iter=4),
     "lobpcg": entry(scipy_lobpcg, "scipy.sparse.linalg", "scipy"),
-    "lobpcg-20": entry(scipy_lobpcg, "scipy.sparse.linalg", "scipy", iterations=20),
+    "lobpcg-4": entry(scipy_lobpcg, "scipy.sparse.linalg", "scipy", iterations=4),
     "block-krylov": entry(krylov, "numpy", "numpy"),
     "block-krylov-4": entry(krylov, "numpy", "numpy", passes=4),
     "nystrom-krylov": entry(nystrom, "numpy", "numpy"),

@@ -77,10 +77,10 @@ def find(name: str) -> Any:
 
 
 def summon(needs: str) -> None:
-    """Import what a peer needs, "module" or "module:name"; an ImportError says what is missing."""
+    """Import what a peer needs, "module" or "module:name"; its error says what is missing."""
     module, _, name = needs.partition(":")
     if name and not hasattr(importlib.import_module(module), name):
-        raise ImportError(f"{module} has no {name}")
+        raise ModuleNotFoundError(f"{module} has no {name}")
     importlib.import_module(module)
 
 
@@ -108,7 +108,7 @@ def reason(error: BaseException) -> str:
     from benchmarks.makers import NoData
     from benchmarks.rivals import Declined
 
-    kinds = {ImportError: "not installed", NoData: "no data", Declined: "declined"}
+    kinds = {ModuleNotFoundError: "not installed", NoData: "no data", Declined: "declined"}
     for kind, said in kinds.items():
         if isinstance(error, kind):
             return f"{said}: {error}"

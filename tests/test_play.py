@@ -1,11 +1,15 @@
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
 
 from eigengame import (
     Alpha,
     DenseRows,
+    HebbDeflation,
+    Oja,
     Outcome,
+    Sequential,
     as_rows,
     as_symmetric_rows,
     batches,
@@ -15,6 +19,7 @@ from eigengame import (
 )
 
 X = np.random.default_rng(0).normal(size=(25, 6))
+EARLIER = play(Alpha(), X, k=3, rounds=1)
 
 
 def test_batches_cover_every_row_once_in_one_shape():
@@ -86,19 +91,124 @@ def test_reduced_precision_rows_play_with_players_of_their_own_precision():
             lambda: play_stream(Alpha(), [X, X[:, :4]], k=2),
             "batch 1 has 4 features but batch 0 has 6",
         ),
-        (lambda: make("omega"), "algorithm='omega': choose one of 'alpha', 'sequential'"),
+        (lambda: make("omega"), "algorithm='omega': choose one of .*'alpha', 'sequential'"),
         (lambda: make("oja", speed=1), "algorithm='oja'.*speed"),
         (lambda: make("sequential"), "algorithm='sequential'.*eigenvalues"),
         (lambda: make("mu", step_size=0.0), r"step_size=0\.0: give a finite number above 0"),
         (lambda: as_symmetric_rows(np.ones((2, 3))), "give a square matrix"),
         (lambda: as_symmetric_rows([[1.0, 2.0], [3.0, 4.0]]), "differs from its transpose by 1"),
         (lambda: batches(X, 0), "size=0"),
-        (lambda: batches([[np.nan]], 1), "data"),
+        (lambda: list(batches([[1.0], [2.0], [np.nan]], 2)), r"data\[2, 0\] is nan"),
+        (lambda: list(batches([[np.nan], [2.0], [3.0]], 2, seed=0)), r"data\[0, 0\] is nan"),
+        (lambda: batches(X, 2, seed=1.5), r"seed=1\.5"),
+        (lambda: play(Alpha(), X, k=2, players=np.eye(6)[:3]), "k=2 but players has 3 rows"),
+        (lambda: play(Alpha(), X, k=2, state=EARLIER.state), "k=2 but state has 3 players"),
+        (lambda: play(Alpha(), X, players=np.eye(6), state=EARLIER.state), "give one of them"),
+        (lambda: play(Alpha(lag=2), X, state=EARLIER.state), "state is AlphaState but not one of"),
+        (lambda: play(Oja(), X, state=EARLIER.state), "state is AlphaState but not one of Oja"),
+        (lambda: play(Alpha(), X, state=X), "not one of Alpha"),
+        (
+            lambda: play(Alpha(), X[:, :5], state=EARLIER.state),
+            "state has 6 features but rows has 5",
+        ),
+        (lambda: play(Alpha(), np.ones((3, 4, 6)), k=3), r"give Alpha\(own_batches=True\)"),
+        (lambda: play(Alpha(), [[[1.0, 2.0]]], k=1), r"give Alpha\(own_batches=True\)"),
+        (lambda: play(Alpha(own_batches=True), X, k=3), "own_batches=True but rows is one batch"),
+        (lambda: play(Alpha(), X, k=2, seed=1.0), r"seed=1\.0: give a whole number from 0"),
+        (lambda: play(Alpha(), X, k=2, seed=None), "seed=None"),
+        (lambda: play(Alpha(), X, k=2, seed=-1), "seed=-1"),
+        (lambda: play(Alpha(), np.array([["1", "2"]]), k=1), "give numbers"),
+        (lambda: play(Alpha(), np.array([[1.0, []]], object), k=1), "dtype object: give numbers"),
+        (lambda: play(Alpha(), np.array([[1.0, None]]), k=1), r"rows\[0, 1\] is nan"),
+        (lambda: play(Alpha(), np.ones((2, 2), "m8[s]"), k=1), "give numbers"),
+        (lambda: play(Alpha(), [[1.0, 2.0], [3.0]], k=1), "rows of one length"),
+        (lambda: play(Alpha(), csr_matrix(X), k=1), "fit it by EigenGamePCA"),
+        (lambda: play("alpha", X, k=1), r"give make\('alpha'\)"),
+        (lambda: play(Alpha, X, k=1), "algorithm=Alpha: give an algorithm with its options"),
+        (lambda: play_stream(None, [X], k=1), "algorithm=None: give one that has init"),
+        (lambda: play(Alpha(), X, players=np.zeros((1, 6))), r"players\[0\] is zero"),
+        (
+            lambda: as_rows([[1e300]], dtype="float32"),
+            r"rows\[0, 0\] is 1e\+300, which float32 cannot hold",
+        ),
+        (lambda: as_rows(jnp.full((1, 2), jnp.nan)), r"rows\[0, 0\] is nan"),
+        (
+            lambda: as_symmetric_rows(np.diag([1.0, -2.0])),
+            r"matrix\[1, 1\] is -2.*give matrix \+ shift \* I",
+        ),
     ],
 )
 def test_bad_input_is_named_with_its_value_and_the_fix(call, words):
     with pytest.raises(ValueError, match=words):
         call()
+
+
+def test_a_file_is_checked_batch_by_batch_and_never_as_a_whole(tmp_path, monkeypatch):
+    np.save(tmp_path / "x.npy", X)
+    data, sizes, plain = np.load(tmp_path / "x.npy", mmap_mode="r"), [], np.isfinite
+
+    def counted(array):
+        sizes.append(len(array))
+        return plain(array)
+
+    monkeypatch.setattr(np, "isfinite", counted)
+    stacked = np.concatenate([part.values for part in batches(data, 10)])
+    np.testing.assert_array_equal(stacked[:25], X)
+    assert sizes[:3] == [10, 10, 5]
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int64"])
+def test_batches_of_whole_numbers_are_floats(dtype):
+    data = (X > 0).astype(dtype)
+    (batch,) = batches(data, 25)
+    assert batch.values.dtype == jnp.float64
+    played = play_stream(Alpha(1e-3), batches(data, 10), k=2)
+    np.testing.assert_array_equal(
+        played.components, play_stream(Alpha(1e-3), batches(data.astype(float), 10), k=2).components
+    )
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "int32"])
+def test_players_are_never_coarser_than_float32(dtype):
+    rows = DenseRows(jnp.asarray(10 * X, dtype))
+    assert play(Alpha(1e-6), rows, k=2, rounds=2).components.dtype == jnp.float32
+
+
+def test_starting_players_are_brought_to_the_sphere_or_into_the_ball():
+    start = np.array([[3.0, 0, 0, 0, 0, 0], [0, 0.5, 0, 0, 0, 0]])
+    still = play(Alpha(1e-300), X, players=start, rounds=1).components
+    np.testing.assert_allclose(still, np.eye(6)[:2], atol=1e-15)
+    ball = Alpha(1e-300, surface="ball", riemannian=False)
+    still = play(ball, X, players=start, rounds=1).components
+    np.testing.assert_allclose(still, np.diag([1.0, 0.5]) @ np.eye(6)[:2], atol=1e-15)
+
+
+def test_a_numpy_seed_is_a_seed():
+    one, same = (play(Alpha(), X, k=2, seed=s, rounds=1).components for s in (3, np.int64(3)))
+    np.testing.assert_array_equal(one, same)
+
+
+def test_numbers_held_as_objects_are_converted_once():
+    rows = as_rows(np.array([[1, 2.5], [3, 4]], dtype=object))
+    np.testing.assert_array_equal(rows.values, [[1, 2.5], [3, 4]])
+
+
+def test_players_who_have_not_had_their_turn_are_an_outcome():
+    spectrum = (3.0, 2.0, 1.0)
+    for algorithm in (Sequential(spectrum), HebbDeflation(1e-3)):
+        played = play(algorithm, np.eye(6)[:3], k=2, rounds=1)
+        assert played.outcome is Outcome.TURNS_LEFT
+        assert "smaller cap" in played.outcome.advice
+        assert play_stream(algorithm, [X], k=2).outcome is Outcome.TURNS_LEFT
+    over = play(Sequential(spectrum, cap=1), np.eye(6)[:3], k=2, rounds=2)
+    assert over.outcome is Outcome.ROUNDS_PLAYED
+
+
+def test_a_long_stream_keeps_every_update_in_its_info():
+    # A few thousand updates: stacked in one go, in seconds.
+    played = play_stream(Oja(1e-3), (X for _ in range(3000)), k=2)
+    assert played.info.rewards.shape == (3000, 2)
+    assert (np.diff(np.asarray(played.info.rewards).sum(axis=1))[1:] > -1e-9).all()
 
 
 def test_rows_pass_through_as_they_are():

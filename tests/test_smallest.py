@@ -1,9 +1,18 @@
 import math
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from eigengame import Alpha, as_symmetric_rows, metrics, smallest_components, testing
+from eigengame import (
+    Alpha,
+    DenseRows,
+    Krasulina,
+    as_symmetric_rows,
+    metrics,
+    smallest_components,
+    testing,
+)
 
 SPECTRUM = np.array([8.0, 5.0, 4.0, 3.0, 1.0, 0.5])
 PROBLEM = testing.matrix_with(SPECTRUM, seed=1)
@@ -21,7 +30,7 @@ def test_the_smallest_components_at_any_scale(scale):
 
 def test_from_rows_and_by_another_algorithm():
     problem = testing.rows_with(SPECTRUM, 40, seed=2)
-    found = smallest_components(problem.data, K, algorithm=Alpha(0.1))
+    found = smallest_components(problem.data, K, algorithm=Alpha(0.1), rounds=2000)
     truth = problem.components[::-1]
     assert metrics.longest_streak(np.asarray(found.components), truth, math.pi / 32) == K
 
@@ -32,6 +41,47 @@ def test_a_null_space_has_eigenvalue_zero_and_nothing_at_all_gives_no_nan():
     assert np.abs(np.asarray(found.eigenvalues)).max() < 1e-6
     nothing = smallest_components(np.zeros((4, 5)), 2)
     assert np.isfinite(np.asarray(nothing.components)).all()
+
+
+@pytest.mark.parametrize("scale", [1e-10, 1.0, 1e10])
+def test_rows_of_any_scale_in_float32(scale):
+    problem = testing.rows_with(SPECTRUM, 40, seed=2)
+    found = smallest_components((scale * problem.data).astype("float32"), K)
+    np.testing.assert_allclose(found.eigenvalues / scale**2, SPECTRUM[::-1][:K], rtol=1e-5)
+    assert (
+        metrics.angular_error(np.asarray(found.components), problem.components[::-1]).max() < 1e-5
+    )
+
+
+def test_eigenvalues_over_four_orders_of_magnitude(dtype):
+    spectrum = np.geomspace(1e4, 1, 20)
+    problem = testing.rows_with(spectrum, 60, seed=1)
+    found = smallest_components(problem.data.astype(dtype), K)
+    assert found.components.dtype == dtype
+    np.testing.assert_allclose(found.eigenvalues, spectrum[::-1][:K], rtol=1e-4)
+    assert (
+        metrics.angular_error(np.asarray(found.components), problem.components[::-1]).max() < 0.01
+    )
+
+
+def test_the_smallest_come_first_even_from_players_in_no_order():
+    # The subspace alone is found by this one: settling puts it in order.
+    found = smallest_components(PROBLEM.data, K, algorithm=Krasulina(0.5), rounds=500)
+    assert (np.diff(np.asarray(found.eigenvalues)) > 0).all()
+    # PROBLEM.data is a matrix, taken as rows here: its square has the same components.
+    truth = PROBLEM.components[::-1]
+    assert metrics.longest_streak(np.asarray(found.components), truth, math.pi / 32) == K
+
+
+def test_a_margin_keeps_the_largest_component_above_zero_in_the_second_game():
+    # An estimate from below would give the largest component a negative reward.
+    found = smallest_components(as_symmetric_rows(PROBLEM.data), 6)
+    np.testing.assert_allclose(found.played.info.rewards[-1, -1], 1e-3, rtol=0.01)
+
+
+def test_bfloat16_rows_play_in_float32():
+    rows = DenseRows(jnp.asarray(PROBLEM.data, jnp.bfloat16))
+    assert smallest_components(rows, 2, rounds=2).components.dtype == jnp.float32
 
 
 def test_more_components_than_features_are_refused():

@@ -17,7 +17,10 @@ from eigengame.algorithms import Oja as Oja
 from eigengame.algorithms import Remembered as Remembered
 from eigengame.algorithms import Sequential as Sequential
 from eigengame.algorithms import make as make
+from eigengame.algorithms import recover_components as recover_components
 from eigengame.batches import batches as batches
+from eigengame.cache import keep_compilations as keep_compilations
+from eigengame.certificate import Certificate as Certificate
 from eigengame.estimator import EigenGamePCA as EigenGamePCA
 from eigengame.game.rows import DenseRows as DenseRows
 from eigengame.game.rows import Rows as Rows

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
+import scipy.sparse
 
 
 def whole(name: str, value: Any, *, low: int = 1) -> int:
@@ -37,7 +39,7 @@ def fraction(name: str, value: Any, *, low: float = 0.0, high: float = 1.0) -> f
 
 def one_of(name: str, value: Any, choices: Collection[str]) -> str:
     """Return `value` if it is one of `choices`."""
-    if value not in choices:
+    if not isinstance(value, str) or value not in choices:
         listed = ", ".join(repr(choice) for choice in choices)
         raise ValueError(f"{name}={value!r}: choose one of {listed}.")
     return str(value)
@@ -49,40 +51,136 @@ def step_size(name: str, value: Any) -> None:
         positive(name, value)
 
 
-def matrix(name: str, value: Any, *, rank: int = 2) -> None:
-    """Accept an array of the given rank with no empty axis and no NaN or infinity.
+def seed(name: str, value: Any) -> int:
+    """Return `value` as the seed of a random key."""
+    known = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    if not known or not 0 <= value < 2**32:
+        raise ValueError(f"{name}={value!r}: give a whole number from 0 to 2**32 - 1.")
+    return int(value)
+
+
+def optimizer(name: str, value: Any) -> None:
+    """Accept None or an optax gradient transformation: an object with `init` and `update`."""
+    if value is not None and not (
+        callable(getattr(value, "init", None)) and callable(getattr(value, "update", None))
+    ):
+        raise ValueError(
+            f"{name}={value!r}: give an optax optimiser, for example optax.adam(0.01)."
+        )
+
+
+def matrix(name: str, value: Any, *, rank: int | tuple[int, ...] = 2) -> np.ndarray | jax.Array:
+    """Return `value` as an array of the given rank with no empty axis and no NaN or infinity.
 
     A traced array has a shape but no values yet: only its shape is checked.
     """
-    shape = np.shape(value)
-    if len(shape) != rank:
-        axes = {2: "(rows, features)", 3: "(players, rows, features)"}.get(rank, f"{rank} axes")
+    array = shaped(name, value, rank=rank)
+    finite(name, array)
+    return array
+
+
+def shaped(name: str, value: Any, *, rank: int | tuple[int, ...] = 2) -> np.ndarray | jax.Array:
+    """Return `value` as an array of real numbers of one of the ranks, with no empty axis."""
+    array = numbers(name, value)
+    ranks = (rank,) if isinstance(rank, int) else rank
+    shape = array.shape
+    if len(shape) not in ranks:
+        known = {1: "(values,)", 2: "(rows, features)", 3: "(players, rows, features)"}
+        axes = " or ".join(known[wanted] for wanted in ranks)
+        one_row = len(shape) == 1 and 2 in ranks
         raise ValueError(
             f"{name} has shape {shape}: give an array of shape {axes}"
-            + (", for example by reshape(1, -1) for one row." if len(shape) == 1 else ".")
+            + (", for example by reshape(1, -1) for one row." if one_row else ".")
         )
     if 0 in shape:
         raise ValueError(f"{name} has shape {shape}: give at least one row and one feature.")
-    if not isinstance(value, jax.core.Tracer):
-        finite(name, value)
+    return array
 
 
-def finite(name: str, value: Any) -> None:
-    """Accept an array of finite numbers; say where the first bad one is."""
-    array = np.asarray(value)
-    if not np.issubdtype(array.dtype, np.number) and array.dtype != bool:
-        # bfloat16 and its kin are numbers that NumPy does not know as such.
-        try:
-            array = array.astype(np.float32)
-        except (TypeError, ValueError):
-            raise ValueError(f"{name} has dtype {array.dtype}: give numbers.") from None
-    if np.iscomplexobj(array):
-        raise ValueError(f"{name} has dtype {array.dtype}: give real numbers.")
-    if np.issubdtype(array.dtype, np.floating) and not np.isfinite(array).all():
-        where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+def numbers(name: str, value: Any) -> np.ndarray | jax.Array:
+    """Return `value` as an array of real numbers; arrays of numbers are not copied."""
+    if isinstance(value, jax.Array):
+        array: Any = value
+    elif scipy.sparse.issparse(value):
         raise ValueError(
-            f"{name}{list(where)} is {array[where]}: remove or fill NaN and infinite values first."
+            f"{name} is a SciPy sparse {value.format} matrix: fit it by EigenGamePCA, "
+            f"or give {name}.toarray()."
         )
+    else:
+        try:
+            array = np.asarray(value)
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}; give rows of one length.") from None
+    if array.dtype == object:
+        # Decimals, fractions and Python's long integers: numbers that NumPy only holds as objects.
+        try:
+            array = array.astype(np.float64)
+        except (TypeError, ValueError):
+            raise ValueError(f"{name} has dtype object: give numbers.") from None
+    if jnp.issubdtype(array.dtype, jnp.complexfloating):
+        raise ValueError(f"{name} has dtype {array.dtype}: give real numbers.")
+    real = any(jnp.issubdtype(array.dtype, kind) for kind in (jnp.floating, jnp.integer, jnp.bool_))
+    # A timedelta is an integer to NumPy.
+    if not real or array.dtype.kind == "m":
+        raise ValueError(
+            f"{name} has dtype {array.dtype}: give numbers, for example by astype(float)."
+        )
+    return array
+
+
+Places = Sequence[int] | np.ndarray | None
+"""Where the rows of an array are in something larger; None where they are all there is."""
+
+
+def finite(name: str, array: np.ndarray | jax.Array, *, places: Places = None) -> None:
+    """Accept an array of finite numbers; say where the first bad one is.
+
+    The array stays where it is: only a bad one is brought to the host.
+    """
+    if isinstance(array, jax.core.Tracer) or not jnp.issubdtype(array.dtype, jnp.floating):
+        return
+    good = jnp.isfinite(array) if isinstance(array, jax.Array) else np.isfinite(array)
+    if not good.all():
+        where, value = _first_bad(good, array, places)
+        raise ValueError(f"{name}{where} is {value}: remove or fill NaN and infinite values first.")
+
+
+def fits(
+    name: str, array: np.ndarray | jax.Array, converted: jax.Array, *, places: Places = None
+) -> None:
+    """Accept a conversion to the precision of play in which no number became infinite."""
+    if isinstance(converted, jax.core.Tracer) or converted.dtype == array.dtype:
+        return
+    good = jnp.isfinite(converted)
+    if not good.all():
+        where, value = _first_bad(good, array, places)
+        raise ValueError(
+            f"{name}{where} is {value}, which {converted.dtype} cannot hold: divide the data by its "
+            'largest value, or play in float64 by jax.config.update("jax_enable_x64", True).'
+        )
+
+
+def _first_bad(good: Any, array: Any, places: Places) -> tuple[list[int], Any]:
+    """Return where the first bad number is, and the number."""
+    where = [int(i) for i in np.argwhere(~np.asarray(good))[0]]
+    value = array[tuple(where)]
+    if places is not None:
+        where[0] = int(places[where[0]])
+    return where, value
+
+
+def spectrum(name: str, value: Any, *, at_least: int = 1) -> np.ndarray:
+    """Return eigenvalues as float64, largest first; `at_least` is one more than the players."""
+    array = numbers(name, value)
+    if array.ndim != 1 or array.size < at_least:
+        needed = "one" if at_least == 1 else f"at least {at_least}, one more than the players"
+        raise ValueError(
+            f"{name} has shape {array.shape}: give a list of eigenvalues on one axis, {needed}."
+        )
+    values = np.asarray(array, dtype=np.float64)
+    if not (np.isfinite(values).all() and (values >= 0).all() and (np.diff(values) <= 0).all()):
+        raise ValueError(f"{name}={values}: give finite values >= 0, largest first.")
+    return values
 
 
 def component_count(k: Any, d: int, *, name: str = "k") -> int:

@@ -1,4 +1,4 @@
-"""The scikit-learn face: it checks, calls `fit`, and names what came out. No maths lives here."""
+"""The scikit-learn face: it checks, calls a route, and names what came out. No maths lives here."""
 
 from __future__ import annotations
 
@@ -10,18 +10,21 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy import linalg, sparse
+from scipy import sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
 
-from eigengame import fit as fitting
-from eigengame.algorithms import REGISTRY, Remembered, make
-from eigengame.algorithms.remembered import default_extra
-from eigengame.outcome import Ending, Outcome
-from eigengame.sources import as_source
+from eigengame import refine, routes, stream
+from eigengame.algorithms import REGISTRY
+from eigengame.certificate import Certificate
+from eigengame.model import Model, deterministic_signs
+from eigengame.sources import ArraySource, SparseSource, as_source, far_origin
+
+SMALL = 2**18
+"""Up to so many numbers a fit is played in float64, which costs nothing there."""
 
 
 class EigenGamePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -32,8 +35,8 @@ class EigenGamePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     n_components : int, float or None
         How many components; or the share of the variance to reach, in (0, 1); or all there are.
     algorithm : str
-        "remembered" (the default), "auto" (takes a cheaper exact route where there is one, and says so
-        in `outcome_`), or any name of `eigengame.REGISTRY`.
+        "remembered" (the default), "auto" (takes the covariance where that is cheaper, and says so in
+        `outcome_`), or any name of `eigengame.REGISTRY`.
     batch_size : int or "auto"
         Rows for each update.
     extra : int or "auto"
@@ -54,7 +57,7 @@ class EigenGamePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     step_size : float, optional
         For the algorithms that have one, in units of one over a batch's largest eigenvalue.
     dtype : {"float32", "float64"}
-        Precision to play in.
+        Precision to play in. `fit` plays data of up to 262,144 numbers in float64 in any case.
     random_state : int, RandomState or None
         Where players start, and where probes look.
 
@@ -131,276 +134,183 @@ class EigenGamePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self.dtype = dtype
         self.random_state = random_state
 
-    # ------------------------------------------------------------------ fitting
+    _stream: stream.Stream | None
+    _stream_shape: tuple[int, int]
+    _players: np.ndarray
+
+    # ------------------------------------------------------------------ learning
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> EigenGamePCA:
-        """Find the components of X, array or sparse matrix of shape (n_samples, n_features)."""
-        self._validate_params()
-        X = self._checked_rows(X, reset=True, ensure_min_samples=2)
-        weights = (
-            None
-            if sample_weight is None
-            else _check_sample_weight(sample_weight, X, ensure_non_negative=True)
+        """Find the components of X.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+            NumPy, a memory map, SciPy sparse, pandas, polars, JAX or torch.
+        y : ignored
+        sample_weight : array of shape (n_samples,), optional
+            How often each row counts.
+        """
+        X, weights = self._checked(X, sample_weight, reset=True, ensure_min_samples=2)
+        self._options = self._read_options(
+            "float64" if X.shape[0] * X.shape[1] <= SMALL else self.dtype
         )
-        self._forget_everything()
-        with _precision(self.dtype):
+        with _precision(self._options.dtype):
             if isinstance(self.n_components, Real) and not isinstance(self.n_components, Integral):
                 self._fit_share(X, weights, float(self.n_components))
             else:
-                k = min(X.shape) if self.n_components is None else int(self.n_components)
-                self._fit_count(X, weights, self._possible(k, X.shape))
+                # A row of weight 3 is three rows: weighted and repeated data must agree on "all".
+                n = X.shape[0] if weights is None else int(np.ceil(weights.sum()))
+                self._fit_count(X, weights, self._count((n, X.shape[1])))
         return self
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> EigenGamePCA:
-        """Go on with a batch of any size, at least one row; the remembered game only."""
-        first = not hasattr(self, "_memory")
-        self._validate_params()
-        X = self._checked_rows(X, reset=first)
-        weights = (
-            None
-            if sample_weight is None
-            else _check_sample_weight(sample_weight, X, ensure_non_negative=True)
-        )
-        with _precision(self.dtype):
-            if first:
-                self._begin_stream(X)
-            self._take_stream(X, weights)
+        """Go on with a batch of any size from one row up: the remembered game, batch by batch."""
+        first = getattr(self, "_stream", None) is None
+        X, weights = self._checked(X, sample_weight, reset=first)
+        seen = self._begin(X) if first else self._stream
+        assert seen is not None
+        with _precision(self._options.dtype):
+            size = self._batch(X.shape, self._options.players(*self._stream_shape))
+            size = min(size, _room_for(len_of(X)))
+            # Always with weights, so that ragged batches share their compilations.
+            source = self._source(X, np.ones(len_of(X)) if weights is None else weights, size)
+            for begin in range(0, len_of(X), size):
+                count = min(size, len_of(X) - begin)
+                seen = stream.take(self._options.game(), seen, source.batch(begin), count)
+            self._stream = seen
+            self._name(routes.from_stream(seen, self._options))
         return self
 
     def merge(self, other: EigenGamePCA) -> EigenGamePCA:
         """Return an estimator that has seen what both have: two streams in one.
 
-        Both must have been fitted by the remembered game, with one pass or by `partial_fit`, with the
-        same parameters.
+        Both must hold a remembered game of one pass, or of `partial_fit`, of the same size.
         """
-        for name, one in (("self", self), ("other", other)):
-            if not hasattr(one, "_memory"):
-                raise ValueError(
-                    f"{name} has no memory to merge: fit it by partial_fit, or with passes=1."
-                )
-        if self._memory.state.memory.players.shape != other._memory.state.memory.players.shape:
+        mine, theirs = self._own_stream("self"), other._own_stream("other")
+        shapes = [one.state.memory.players.shape for one in (mine, theirs)]
+        if shapes[0] != shapes[1]:
             raise ValueError(
-                f"players have shapes {self._memory.state.memory.players.shape} and "
-                f"{other._memory.state.memory.players.shape}: give both the same n_components and extra."
+                f"players have shapes {shapes[0]} and {shapes[1]}: give both the same n_components, "
+                "extra and features."
             )
         merged = EigenGamePCA(**self.get_params())
-        for name in ("n_features_in_", "feature_names_in_"):
+        for name in ("n_features_in_", "feature_names_in_", "_options", "_origin", "_stream_shape"):
             if hasattr(self, name):
                 setattr(merged, name, getattr(self, name))
-        with _precision(self.dtype):
-            merged._memory, merged._game, merged._origin = _merged(self, other)
-            merged._name_memory()
+        with _precision(self._options.dtype):
+            shift = np.broadcast_to(other._shift() - self._shift(), other.mean_.shape)
+            theirs = stream.moved(theirs, jnp.asarray(shift, self._options.dtype))
+            merged._stream = stream.merge(self._options.game(), mine, theirs)
+            merged._name(routes.from_stream(merged._stream, self._options))
         return merged
 
-    def certify(self, X: Any) -> Any:
-        """Measure the components on X (five passes over it) and return their certificate.
+    def _own_stream(self, name: str) -> stream.Stream:
+        """Return the game so far, if this estimator holds one to go on with."""
+        if getattr(self, "_stream", None) is None:
+            raise ValueError(
+                f"{name} has no memory to merge: fit it by partial_fit, or with passes=1 and no tol."
+            )
+        assert self._stream is not None
+        return self._stream
+
+    def certify(self, X: Any) -> Certificate:
+        """Measure the components on X, by five passes over it, and return their certificate.
 
         It is also kept as `certificate_`. The mean is that of the fit.
         """
         check_is_fitted(self)
-        X = self._checked_rows(X, reset=False)
-        with _precision(self.dtype):
-            source = self._source(X, None, self._batch(X.shape, self.n_players_))
-            players = getattr(self, "_players", self.components_)
-            mean = jnp.asarray(self.mean_ - self._shift(), self.dtype) if self.center else None
-            self.certificate_ = fitting.certify(
-                source,
-                jnp.asarray(players, self.dtype),
-                mean,
-                self.n_components_,
-                scale=max(X.shape[0] - 1, 1),
-                seed=self._seed() + 1,
+        X, _ = self._checked(X, None, reset=False)
+        with _precision(self._options.dtype):
+            dtype = self._options.dtype
+            goal = refine.Goal(
+                source=self._source(X, None, self._batch(X.shape, self.n_players_)),
+                mean=jnp.asarray(self.mean_ - self._shift(), dtype) if self.center else None,
+                k=self.n_components_,
+                scale=max(len_of(X) - 1, 1),
+                passes=5,
+                tol=None,
+                seed=self._options.seed + 3,
             )
+            self.certificate_ = refine.certify(goal, jnp.asarray(self._players, dtype))
         return self.certificate_
-
-    def _fit_share(self, X: Any, weights: Any, share: float) -> None:
-        """Fit more and more components until they explain the share asked for."""
-        k = min(16, *X.shape)
-        while True:
-            self._fit_count(X, weights, k)
-            reached = np.cumsum(self.explained_variance_ratio_)
-            if reached[-1] >= share or k == min(X.shape):
-                break
-            k = min(2 * k, *X.shape)
-        keep = int(np.searchsorted(reached, share) + 1)
-        self._fit_count(X, weights, min(keep, k))
 
     def _fit_count(self, X: Any, weights: Any, k: int) -> None:
         """Fit k components by the route asked for."""
-        route = self._route(X, k)
-        if route == "remembered":
-            self._fit_remembered(X, weights, k)
-        elif route == "covariance":
-            self._fit_covariance(X, weights, k)
-        else:
-            self._fit_steps(X, weights, k, route)
-
-    def _fit_remembered(self, X: Any, weights: Any, k: int) -> None:
-        game, seed = self._make_game(), self._seed()
-        players = self._players_for(k, X.shape[1])
-        batch = self._batch(X.shape, players)
-        self._origin = _far_origin(X, batch, self.center, self.dtype)
+        batch = self._batch(X.shape, self._options.players(k, X.shape[1]))
+        self._origin = far_origin(X, batch, self._options.dtype) if self.center else None
         source = self._source(X, weights, batch)
-        memory = fitting.one_pass(game, source, k, self.dtype, seed, None)
-        self._memory, self._game = memory, game
-        if self._allowed_passes() == 1:
-            self._name_memory()
-            return
-        known = memory.state.memory
-        found = fitting.refined(
-            source,
-            known.players,
-            memory.moments.mean if self.center else None,
-            k,
-            route="remembered",
-            used=1,
-            passes=self._allowed_passes(),
-            tol=self.tol,
-            scale=self._scale(memory.moments, memory.rows),
-            seed=seed + 1,
-        )
-        del self._memory  # refined players are no memory: merge and partial_fit would not be exact
-        self._name(found, memory.moments, memory.rows, known.players.shape[0])
+        fitted = routes.fit_by(self._route(source, k), source, k, self._options)
+        self._stream, self._stream_shape = fitted.stream, (k, X.shape[1])
+        self._name(fitted)
 
-    def _fit_covariance(self, X: Any, weights: Any, k: int) -> None:
-        players = self._players_for(k, X.shape[1])
-        batch = self._batch(X.shape, players)
-        self._origin = _far_origin(X, batch, self.center, self.dtype)
-        source = self._source(X, weights, batch)
-        rows, moments = fitting.by_covariance(source, k, 0, self.dtype, self._seed(), self.center)
-        start = Remembered(extra=players - k).init(
-            fitting.random_players(self._seed(), k, X.shape[1], self.dtype)
-        )
-        found = fitting.refined(
-            lambda: [rows],
-            start.memory.players,
-            None,
-            k,
-            route="covariance accumulated in one pass, played on by best responses",
-            used=0,
-            passes=200,
-            tol=self.tol or 1e-3,
-            scale=self._scale(moments, X.shape[0]),
-            seed=self._seed() + 1,
-        )
-        found = found._replace(ending=Ending(found.ending.outcome, found.ending.route, 1))
-        self._name(found, moments, X.shape[0], players)
+    def _fit_share(self, X: Any, weights: Any, share: float) -> None:
+        """Fit more and more components until they explain the share asked for."""
+        most = min(X.shape)
+        k = min(16, most)
+        self._fit_count(X, weights, k)
+        while k < most and self.explained_variance_ratio_.sum() < share:
+            k = min(2 * k, most)
+            self._fit_count(X, weights, k)
+        needed = int(np.searchsorted(np.cumsum(self.explained_variance_ratio_), share)) + 1
+        if needed < k:
+            self._fit_count(X, weights, needed)
 
-    def _fit_steps(self, X: Any, weights: Any, k: int, route: str) -> None:
-        batch = self._batch(X.shape, k)
-        self._origin = _far_origin(X, batch, self.center, self.dtype)
-        source = self._source(X, weights, batch)
-        moments = fitting.no_moments(X.shape[1], jnp.dtype(self.dtype))
-        for rows in source():
-            moments = fitting.merge_moments(moments, fitting.batch_moments(rows))
-        mean = moments.mean if self.center else None
-        unit = max(
-            fitting.first_scale(source.batch(0), mean), float(jnp.finfo(self.dtype).tiny) ** 0.5
-        )
-        algorithm = self._make_steps(route, source, k, mean, unit)
-        passes = self._allowed_passes()
-        players = fitting.by_steps(
-            algorithm, source, k, self.dtype, self._seed(), passes, mean, unit
-        )
-        found = fitting.certificate(
-            *fitting.settled(source, players, mean, k).players,
-            k,
-            scale=self._scale(moments, X.shape[0]),
-        )
-        finite = bool(np.isfinite(np.asarray(players)).all())
-        outcome = Outcome.STREAM_ENDED if finite else Outcome.DIVERGED
-        strengths = found.rayleigh * self._scale(moments, X.shape[0])
-        self._name(
-            fitting.Found(
-                np.asarray(players), strengths, found, Ending(outcome, route, passes + 2)
-            ),
-            moments,
-            X.shape[0],
-            k,
-        )
-
-    def _make_steps(self, route: str, source: Any, k: int, mean: Any, unit: float) -> Any:
-        """Return the algorithm of that name with a step size that suits batches of unit size."""
-        options: dict[str, Any] = {}
-        fields = getattr(REGISTRY[route], "__dataclass_fields__", {})
-        if "step_size" in fields:
-            options["step_size"] = 0.25 if self.step_size is None else self.step_size
-        if route == "sequential":
-            game = Remembered(center=False)
-            memory = fitting.begin(game, k, source.shape[1], self.dtype, self._seed())
-            for rows in source():
-                memory = fitting.take(game, memory, rows, 0)
-            values = np.asarray(memory.state.memory.strengths, np.float64) / unit**2
-            options["eigenvalues"] = tuple(
-                np.append(values, 0.0)[: k + 1] / max(1, -(-source.shape[0] // source.size))
-            )
-        return make(route, **options)
-
-    # ------------------------------------------------------------------ streams
-
-    def _begin_stream(self, X: Any) -> None:
+    def _begin(self, X: Any) -> stream.Stream:
+        """Return a stream about to see its first batch."""
         if self.algorithm not in ("remembered", "auto"):
             raise ValueError(
                 f"algorithm={self.algorithm!r} cannot go on batch by batch here: use 'remembered', "
                 "or eigengame.play_stream."
             )
         if isinstance(self.n_components, Real) and not isinstance(self.n_components, Integral):
-            raise ValueError(f"n_components={self.n_components}: a stream needs a whole number.")
-        d = X.shape[1]
-        k = min(X.shape) if self.n_components is None else int(self.n_components)
-        self._game = self._make_game()
-        self._origin = _far_origin(X, len_of(X), self.center, self.dtype)
-        self._memory = fitting.begin(
-            self._game, self._possible(k, (k, d)), d, self.dtype, self._seed()
-        )
+            raise ValueError(f"n_components={self.n_components!r}: a stream needs a whole number.")
+        self._options, d = self._read_options(self.dtype), X.shape[1]
+        k = min(X.shape) if self.n_components is None else self._count((d, d))
+        with _precision(self._options.dtype):
+            self._origin = far_origin(X, len_of(X), self._options.dtype) if self.center else None
+            self._stream_shape = (k, d)
+            return stream.begin(self._options.game(), k, d, self._options.dtype, self._options.seed)
 
-    def _take_stream(self, X: Any, weights: Any) -> None:
-        size = self._batch(X.shape, self._memory.state.memory.players.shape[0])
-        size = min(size, _room_for(X.shape[0]))
-        source = self._source(X, np.ones(X.shape[0]) if weights is None else weights, size)
-        for begin in range(0, X.shape[0], size):
-            count = min(size, X.shape[0] - begin)
-            self._memory = fitting.take(self._game, self._memory, source.batch(begin), count)
-        self._name_memory()
+    # ------------------------------------------------------------------ choosing
 
-    # ------------------------------------------------------------------ choices
-
-    def _route(self, X: Any, k: int) -> str:
-        if self.algorithm != "auto":
-            if self.algorithm not in ("remembered",) and sparse.issparse(X):
-                raise TypeError(
-                    f"algorithm={self.algorithm!r} needs dense rows: use 'remembered' for sparse ones."
-                )
-            return self.algorithm
-        # Multiplications: accumulating M takes n d^2, the remembered game 3 n K d and more passes.
-        few = X.shape[1] <= 4 * self._players_for(k, X.shape[1]) and not sparse.issparse(X)
-        return "covariance" if few and self.forget == 1 else "remembered"
-
-    def _make_game(self) -> Remembered:
-        return Remembered(
-            extra=self.extra if self.extra == "auto" else int(self.extra),  # type: ignore[arg-type]
-            rounds=1 if self.rounds == "auto" else int(self.rounds),
-            center=self.center,
+    def _read_options(self, dtype: str) -> routes.Options:
+        seed = self.random_state
+        if not isinstance(seed, Integral):
+            seed = check_random_state(seed).randint(2**31 - 8)
+        return routes.Options(
+            extra="auto" if isinstance(self.extra, str) else int(self.extra),
+            rounds=1 if isinstance(self.rounds, str) else int(self.rounds),
+            passes=int(self.passes),
+            tol=self.tol,
+            center=bool(self.center),
             forget=float(self.forget),
-            seed=self._seed() + 7,
+            step_size=self.step_size,
+            dtype=np.dtype(dtype),
+            seed=int(seed),
         )
 
-    def _players_for(self, k: int, d: int) -> int:
-        return min(d, k + (default_extra(k) if self.extra == "auto" else int(self.extra)))
+    def _route(self, source: ArraySource | SparseSource, k: int) -> str:
+        dense = isinstance(source, ArraySource)
+        if self.algorithm == "auto":
+            # Multiplications: M takes n d^2 once, the remembered game about 3 n K d a pass.
+            few = source.shape[1] <= 3 * self._options.players(k, source.shape[1])
+            return routes.COVARIANCE if dense and few and self.forget == 1 else "remembered"
+        if self.algorithm != "remembered" and not dense:
+            raise ValueError(
+                f"algorithm={self.algorithm!r} needs dense rows: use 'remembered' for sparse ones."
+            )
+        return self.algorithm
 
     def _batch(self, shape: tuple[int, int], players: int) -> int:
-        """Return the rows for each batch: enough to keep products busy, at most 64 MiB of them."""
-        if self.batch_size != "auto":
+        """Return the rows for each batch: enough to keep products busy, some 64 MiB of them."""
+        if not isinstance(self.batch_size, str):
             return min(int(self.batch_size), shape[0])
-        fits = max(1, 2**26 // (shape[1] * np.dtype(self.dtype).itemsize))
+        fits = max(1, 2**26 // (shape[1] * self._options.dtype.itemsize))
         return int(min(shape[0], max(2 * players, min(1024, fits))))
 
-    def _allowed_passes(self) -> int:
-        return (
-            fitting.MOST_PASSES if self.tol is not None and self.passes == 1 else int(self.passes)
-        )
-
-    def _possible(self, k: int, shape: tuple[int, int]) -> int:
+    def _count(self, shape: tuple[int, int]) -> int:
+        k = min(shape) if self.n_components is None else int(self.n_components)
         if k > min(shape):
             raise ValueError(
                 f"n_components={k} is more than {min(shape)}, the smaller of n_samples={shape[0]} and "
@@ -408,147 +318,89 @@ class EigenGamePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             )
         return k
 
-    def _seed(self) -> int:
-        if not hasattr(self, "_drawn"):
-            drawn = check_random_state(self.random_state).randint(2**31 - 64)
-            self._drawn = (
-                int(self.random_state) if isinstance(self.random_state, Integral) else int(drawn)
-            )
-        return self._drawn
+    def _source(self, X: Any, weights: Any, size: int) -> ArraySource | SparseSource:
+        return as_source(X, size, dtype=self._options.dtype, weights=weights, origin=self._origin)
 
-    def _source(self, X: Any, weights: Any, size: int) -> Any:
-        return as_source(X, size, dtype=np.dtype(self.dtype), weights=weights, origin=self._origin)
-
-    def _checked_rows(self, X: Any, *, reset: bool, ensure_min_samples: int = 1) -> Any:
-        return validate_data(
+    def _checked(
+        self, X: Any, sample_weight: Any, *, reset: bool, ensure_min_samples: int = 1
+    ) -> tuple[Any, Any]:
+        """Return rows and weights as scikit-learn checks them."""
+        self._validate_params()
+        X = validate_data(
             self,
             _to_numpy(X),
             reset=reset,
-            accept_sparse=["csr"],
-            dtype=[np.float64, np.float32, np.uint8, np.int8, np.int16, np.float16],
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32, np.float16, np.uint8, np.int8, np.int16],
             ensure_min_samples=ensure_min_samples,
         )
+        if sample_weight is None:
+            return X, None
+        return X, _check_sample_weight(sample_weight, X, ensure_non_negative=True)
 
     # ------------------------------------------------------------------ naming
 
-    def _forget_everything(self) -> None:
-        for name in ("_memory", "_game", "_players", "_drawn"):
-            if hasattr(self, name):
-                delattr(self, name)
-
-    def _scale(self, moments: Any, rows: int) -> float:
-        """Return what M is divided by to be a covariance."""
-        weight = float(moments.weight)
-        return max(weight - 1, 1e-12) if self.forget < 1 or weight != rows else max(rows - 1, 1)
-
-    def _shift(self) -> Any:
-        return 0.0 if self._origin is None else self._origin
-
-    def _name_memory(self) -> None:
-        """Name what a memory holds: a fit of one pass, or a stream so far."""
-        memory = self._memory
-        known = memory.state.memory
-        k = memory.state.like.shape[0]
-        scale = self._scale(memory.moments, memory.rows)
-        found = fitting.Found(
-            np.asarray(known.players[:k]),
-            np.asarray(known.strengths[:k], np.float64),
-            fitting.estimated(memory, k, scale),
-            Ending(Outcome.STREAM_ENDED, "remembered", 1),
-        )
-        self._players = np.asarray(known.players)
-        self._name(found, memory.moments, memory.rows, known.players.shape[0])
-
-    def _name(self, found: Any, moments: Any, rows: int, players: int) -> None:
-        scale = self._scale(moments, rows)
-        strengths = np.maximum(np.asarray(found.strengths, np.float64), 0)
-        signs = np.sign(
-            found.components[
-                np.arange(len(found.components)), np.abs(found.components).argmax(axis=1)
-            ]
-        )
-        self.components_ = found.components * np.where(signs == 0, 1, signs)[:, None].astype(
-            self.dtype
-        )
-        self.explained_variance_ = strengths / scale
-        self.singular_values_ = np.sqrt(strengths)
-        shift = np.asarray(self._shift(), np.float64)
-        centre = np.asarray(moments.mean, np.float64) + shift
-        self.var_ = np.asarray(moments.scatter, np.float64) / max(float(moments.weight), 1e-300)
-        self.mean_ = centre if self.center else np.zeros_like(centre)
-        total = float(np.sum(np.asarray(moments.scatter, np.float64)))
-        if not self.center:
-            total += float(moments.weight) * float(np.sum(np.square(centre)))
-        self.explained_variance_ratio_ = (
-            strengths / total if total > 0 else np.zeros_like(strengths)
-        )
+    def _name(self, fitted: routes.Fitted) -> None:
+        """Name what a route found."""
+        found, moments, rows = fitted.found, fitted.moments, fitted.rows
+        scale = routes.scale_of(moments, rows, fading=self.forget < 1)
+        strengths = np.maximum(found.strengths, 0)
+        centre = np.asarray(moments.mean, np.float64) + self._shift()
+        weight, scatter = float(moments.weight), np.asarray(moments.scatter, np.float64)
+        total = float(scatter.sum()) + (0 if self.center else weight * float(np.sum(centre**2)))
         left = min(rows, self.n_features_in_) - len(strengths)
+
+        self.components_ = deterministic_signs(found.components)
+        self.explained_variance_ = strengths / scale
+        self.explained_variance_ratio_ = strengths / (total if total > 0 else 1)
+        self.singular_values_ = np.sqrt(strengths)
+        self.mean_ = centre if self.center else np.zeros_like(centre)
+        self.var_ = scatter / weight if weight > 0 else scatter
         self.noise_variance_ = max(total - strengths.sum(), 0) / scale / left if left > 0 else 0.0
         self.n_components_ = len(strengths)
         self.n_samples_seen_ = rows
-        self.n_players_ = players
+        self.n_players_ = len(found.players)
+        self.n_passes_ = found.ending.passes
         self.certificate_ = found.certificate
         self.outcome_ = found.ending
-        self.n_passes_ = found.ending.passes
+        self._players = found.players
+
+    def _shift(self) -> Any:
+        return np.zeros(()) if self._origin is None else self._origin
 
     # ------------------------------------------------------------------ using
 
     def transform(self, X: Any) -> np.ndarray:
         """Return the scores of X on the components, shape (n_samples, n_components_)."""
         check_is_fitted(self)
-        X = self._checked_rows(X, reset=False)
-        components = self.components_.astype(_result_dtype(X))
-        # The projected mean is subtracted from the scores: the data is never copied.
-        scores = X @ components.T - (self.mean_ @ self.components_.T.astype(np.float64)).astype(
-            components.dtype
-        )
-        if self.whiten:
-            scores /= _spread(self.explained_variance_).astype(components.dtype)
-        return scores
+        return self._model().project(self._checked(X, None, reset=False)[0], whiten=self.whiten)
 
     def inverse_transform(self, X: Any) -> np.ndarray:
         """Return rows from scores, shape (n_samples, n_features_in_)."""
         check_is_fitted(self)
-        X = np.asarray(X)
-        dtype = _result_dtype(X)
-        if self.whiten:
-            X = X * _spread(self.explained_variance_).astype(dtype)
-        return X @ self.components_.astype(dtype) + self.mean_.astype(dtype)
+        return self._model().restore(np.asarray(_to_numpy(X)), whiten=self.whiten)
 
     def get_covariance(self) -> np.ndarray:
         """Return the model's covariance: components, and noise in every other direction."""
         check_is_fitted(self)
-        components = self.components_.astype(np.float64)
-        excess = np.maximum(self.explained_variance_ - self.noise_variance_, 0)
-        covariance = (components.T * excess) @ components
-        covariance[np.diag_indices_from(covariance)] += self.noise_variance_
-        return covariance
+        return self._model().covariance()
 
     def get_precision(self) -> np.ndarray:
         """Return the inverse of the model's covariance."""
         check_is_fitted(self)
-        if self.noise_variance_ <= 0:
-            return linalg.pinvh(self.get_covariance())
-        components = self.components_.astype(np.float64)
-        excess = np.maximum(self.explained_variance_ - self.noise_variance_, 0)
-        share = excess / (self.noise_variance_ * (self.noise_variance_ + excess))
-        precision = -(components.T * share) @ components
-        precision[np.diag_indices_from(precision)] += 1 / self.noise_variance_
-        return precision
+        return self._model().precision()
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Return the log-likelihood of each row under the probabilistic model, shape (n_samples,)."""
         check_is_fitted(self)
-        X = self._checked_rows(X, reset=False)
-        precision = self.get_precision()
-        away = (X.toarray() if sparse.issparse(X) else X) - self.mean_
-        _, log_det = np.linalg.slogdet(precision)
-        norm = log_det - self.n_features_in_ * np.log(2 * np.pi)
-        return 0.5 * (norm - np.sum(away * (away @ precision), axis=1))
+        return self._model().log_likelihood(self._checked(X, None, reset=False)[0])
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return the mean log-likelihood of the rows."""
         return float(np.mean(self.score_samples(X)))
+
+    def _model(self) -> Model:
+        return Model(self.components_, self.explained_variance_, self.mean_, self.noise_variance_)
 
     @property
     def _n_features_out(self) -> int:
@@ -562,29 +414,10 @@ class EigenGamePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
 
 @contextlib.contextmanager
-def _precision(dtype: str) -> Iterator[None]:
+def _precision(dtype: Any) -> Iterator[None]:
     """Play in this precision; small LAPACK problems on one thread, where they are fastest."""
-    with jax.enable_x64(dtype == "float64"), threadpool_limits(1, user_api="blas"):
+    with jax.enable_x64(dtype == np.float64), threadpool_limits(1, user_api="blas"):
         yield
-
-
-def _merged(one: EigenGamePCA, other: EigenGamePCA) -> tuple[Any, Any, Any]:
-    """Return the memory of both, the game, and the origin it is told from."""
-    game, theirs = one._game, other._memory
-    shift = np.asarray(other._shift(), np.float64) - np.asarray(one._shift(), np.float64)
-    if np.any(shift != 0):
-        moved = jnp.asarray(shift, one.dtype)
-        state = theirs.state
-        state = state._replace(memory=state.memory._replace(mean=state.memory.mean + moved))
-        theirs = theirs._replace(
-            state=state, moments=theirs.moments._replace(mean=theirs.moments.mean + moved)
-        )
-    state = game.merge(one._memory.state, theirs.state)
-    moments = fitting.merge_moments(one._memory.moments, theirs.moments)
-    rows = one._memory.rows + theirs.rows
-    larger = one._memory if one._memory.rows >= theirs.rows else theirs
-    earlier = game.components(larger.state)
-    return fitting.Memory(state, moments, earlier, rows, 2 * rows), game, one._origin
 
 
 def _to_numpy(X: Any) -> Any:
@@ -593,18 +426,9 @@ def _to_numpy(X: Any) -> Any:
         return np.asarray(X)
     if type(X).__module__.split(".")[0] == "torch":
         return X.detach().cpu().numpy()
+    if sparse.issparse(X) and X.format != "csr":
+        return X.tocsr()
     return X
-
-
-def _result_dtype(X: Any) -> Any:
-    """Return float32 for float32 rows, else float64."""
-    return np.float32 if X.dtype == np.float32 else np.float64
-
-
-def _spread(variance: np.ndarray) -> np.ndarray:
-    """Return standard deviations to divide by, none of them zero."""
-    spread = np.sqrt(variance)
-    return np.where(spread > np.finfo(np.float64).tiny, spread, 1)
 
 
 def _room_for(rows: int) -> int:
@@ -613,19 +437,5 @@ def _room_for(rows: int) -> int:
 
 
 def len_of(X: Any) -> int:
-    """Return the number of rows."""
+    """Return the number of rows (sparse matrices have no length)."""
     return int(X.shape[0])
-
-
-def _far_origin(X: Any, rows: int, center: bool, dtype: str) -> np.ndarray | None:
-    """Return the mean of the first rows where it is far from zero, to be subtracted on reading.
-
-    Where means are within some thirty standard deviations, float32 scores lose nothing that matters.
-    """
-    if not center or sparse.issparse(X):
-        return None
-    block = np.asarray(X[: min(rows, 1024)], np.float64)
-    mean, spread = block.mean(axis=0), block.var(axis=0).sum()
-    if np.sum(mean**2) <= 30**2 * spread:
-        return None
-    return mean.astype(dtype).astype(np.float64)

@@ -26,7 +26,8 @@ def angular_error(players: Any, truth: Any) -> Any:
 
     $\theta_i = \sin^{-1}\sqrt{1 - \langle v_i, \hat v_i\rangle^2}$, signs ignored. Computed as the
     arctangent of the parts across and along, which is the same angle and keeps its digits where the
-    formula loses half of them (below 1e-8 in float64). A zero player is a right angle away.
+    formula loses half of them (below 1e-8 in float64). A zero player is a right angle away; NaN
+    stays NaN.
     """
     xp = jnp if isinstance(players, jax.Array) or isinstance(truth, jax.Array) else np
     players, truth = xp.asarray(players), xp.asarray(truth)
@@ -37,7 +38,7 @@ def angular_error(players: Any, truth: Any) -> Any:
     along = xp.sum(players * truth, axis=-1, keepdims=True)
     across = xp.linalg.norm(players - along * truth, axis=-1)
     along = xp.abs(along[..., 0])
-    return xp.where(across + along > 0, xp.arctan2(across, along), math.pi / 2)
+    return xp.where(across + along == 0, math.pi / 2, xp.arctan2(across, along))
 
 
 def longest_streak(players: Any, truth: Any, angle: float = STREAK_ANGLE) -> Any:
@@ -61,6 +62,7 @@ def subspace_distance(players: Any, truth: Any) -> Any:
     xp = jnp if isinstance(players, jax.Array) or isinstance(truth, jax.Array) else np
     players, truth = xp.asarray(players), xp.asarray(truth)
     k = players.shape[0]
+    _same_shape(players, truth[:k])
     # Tr(V V+ V^ V^+) through k x k products: never a d x d projection.
     across = truth[:k] @ xp.linalg.pinv(players)
     return 1 - xp.trace((players @ xp.linalg.pinv(truth[:k])) @ across) / k
@@ -94,15 +96,24 @@ def true_components(
     if (rows is None) == (matrix is None):
         raise ValueError("rows and matrix: give one of them.")
     if matrix is None:
-        _check.matrix("rows", rows)
-        data = np.asarray(rows, np.float64)
+        data = np.asarray(_check.matrix("rows", rows), np.float64)
         matrix = data.T @ data
-    _check.matrix("matrix", matrix)
-    matrix = np.asarray(matrix, np.float64)
+    matrix = np.asarray(_check.matrix("matrix", matrix), np.float64)
+    if matrix.shape[0] != matrix.shape[1] or not _symmetric(matrix):
+        raise ValueError(
+            f"matrix of shape {matrix.shape} is not its own transpose: give (A + A.T) / 2 if that is "
+            "meant, or the data as rows."
+        )
     d = matrix.shape[0]
     k = d if k is None else _check.component_count(k, d)
     values, vectors = eigh(matrix, subset_by_index=(d - k, d - 1))
     return values[::-1], vectors.T[::-1]
+
+
+def _symmetric(matrix: np.ndarray) -> bool:
+    """Say whether a matrix, perhaps of float32 products, is its own transpose to rounding."""
+    asymmetry, size = np.abs(matrix - matrix.T).max(), np.abs(matrix).max()
+    return bool(asymmetry <= 100 * np.finfo(np.float32).eps * size)
 
 
 def _same_shape(players: Any, truth: Any) -> None:

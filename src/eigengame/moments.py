@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from eigengame.game.rows import DenseRows
 from eigengame.game.sparse_rows import SparseRows
@@ -19,9 +20,10 @@ class Moments(NamedTuple):
     scatter: jax.Array
 
 
-def no_moments(d: int, dtype: jnp.dtype) -> Moments:
+def no_moments(d: int, dtype: Any) -> Moments:
     """Return the moments of no rows."""
-    return Moments(jnp.zeros((), dtype), jnp.zeros(d, dtype), jnp.zeros(d, dtype))
+    zero, none = np.zeros((), dtype), np.zeros(d, dtype)
+    return Moments(jax.device_put(zero), jax.device_put(none), jax.device_put(none))
 
 
 def batch_moments(rows: DenseRows | SparseRows) -> Moments:

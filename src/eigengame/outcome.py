@@ -29,6 +29,10 @@ class Outcome(Enum):
         "the precision of the dtype was reached before every component was within tol",
         'Give dtype="float64", or a larger tol; equal variances have no components to tell apart.',
     )
+    TURNS_LEFT = (
+        "not every player has had its turn",
+        "Play more rounds, or give a smaller cap (sequential) or turn (hebb_deflation).",
+    )
     DIVERGED = (
         "the players are no longer finite numbers",
         "Give a step size ten times smaller: it must be well below one over the largest eigenvalue.",

@@ -9,14 +9,14 @@ import jax.numpy as jnp
 
 from eigengame import _check
 from eigengame.algorithms import Algorithm
-from eigengame.algorithms.alpha import Alpha
-from eigengame.game.rows import AffineRows, as_rows
+from eigengame.algorithms.best_response import BestResponse
+from eigengame.game.rows import AffineRows, as_rows, play_dtype
+from eigengame.game.settle import settle
 from eigengame.game.sphere import random_players
 from eigengame.play import Played, play
 
-# On a matrix with eigenvalues near 1 so large a step leaves nothing of the old player: plain EigenGame
-# is then the paper's fixed-point iteration v_i <- A_i v_i / |A_i v_i|, with no step size to choose.
-_FIXED_POINT = Alpha(step_size=1e6, riemannian=False)
+MARGIN = 1e-3
+"""By how much the largest eigenvalue is taken larger than the first game found it."""
 
 
 class Smallest(NamedTuple):
@@ -27,7 +27,7 @@ class Smallest(NamedTuple):
     eigenvalues : array of shape (k,)
         $\langle\hat v_i, M\hat v_i\rangle$, smallest first.
     components : array of shape (k, d)
-        The smallest first.
+        The second game's players, settled on $M$: the smallest first.
     largest : scalar array
         $\Lambda_{11}$ as the first game found it.
     played : Played
@@ -41,7 +41,7 @@ class Smallest(NamedTuple):
 
 
 def smallest_components(
-    rows: Any, k: int, *, algorithm: Algorithm | None = None, rounds: int = 2000, seed: int = 0
+    rows: Any, k: int, *, algorithm: Algorithm | None = None, rounds: int = 200, seed: int = 0
 ) -> Smallest:
     r"""Find the k components with the least variance.
 
@@ -56,26 +56,31 @@ def smallest_components(
         Number of components.
     algorithm : Algorithm, optional
         How to play the second game. Its eigenvalues are between 0 and 1, so a step size of about 0.1
-        suits any data. By default a fixed-point game with no step size.
+        suits any data. By default best responses, ten to an update, which need none.
     rounds : int
-        Rounds of each of the two games.
+        Updates of the second game; the first, by best responses, has as many and at most 100. Small
+        eigenvalues that are close to each other, in units of the largest, need more.
     seed : int
         Seed of the starting players.
     """
     rows = as_rows(rows)
     _check.component_count(k, rows.width)
-    dtype = jax.eval_shape(rows.scores, jnp.zeros((1, rows.width), jnp.bfloat16)).dtype
+    _check.seed("seed", seed)
+    dtype = play_dtype(rows)
     zero, one = jnp.zeros((), dtype), jnp.ones((), dtype)
 
     first = random_players(seed, 1, rows.width, dtype)
-    size = jnp.linalg.norm(rows.directions(rows.scores(first)))
+    # The largest entry and not the norm, whose squares leave float32's range for data of 1e-10.
+    size = jnp.max(jnp.abs(rows.directions(rows.scores(first))))
     size = jnp.where(size > 0, size, one)
-    top = play(_FIXED_POINT, AffineRows(rows, zero, 1 / size), players=first, rounds=rounds)
+    in_range = AffineRows(rows, zero, 1 / size)
+    top = play(BestResponse(), in_range, players=first, rounds=min(rounds, 100))
     largest = top.info.rewards[-1, 0] * size
 
     # The game's estimate is never above the true eigenvalue: a little more keeps the rest >= 0.
-    scale = -1 / jnp.where(largest > 0, largest * (1 + 1e-3), one)
+    scale = -1 / jnp.where(largest > 0, largest * (1 + MARGIN), one)
     turned = AffineRows(rows, one, scale)
-    played = play(algorithm or _FIXED_POINT, turned, k=k, rounds=rounds, seed=seed + 1)
-    scores = rows.scores(played.components)
-    return Smallest(jnp.diag(rows.gram(scores, scores)), played.components, largest, played)
+    played = play(algorithm or BestResponse(), turned, k=k, rounds=rounds, seed=(seed + 1) % 2**32)
+    # On M itself, where small eigenvalues have digits that 1 less them has not.
+    values, components = settle(rows, played.components)
+    return Smallest(values[::-1], components[::-1], largest, played)

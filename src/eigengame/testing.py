@@ -64,7 +64,7 @@ def orthogonal(d: int, seed: int) -> np.ndarray:
 
 def matrix_with(spectrum: ArrayLike, seed: int = 0) -> Problem:
     """Return a symmetric matrix with this spectrum and randomly drawn components."""
-    values = _spectrum(spectrum)
+    values = _check.spectrum("spectrum", spectrum)
     basis = orthogonal(values.size, seed)
     matrix = (basis.T * values) @ basis
     return Problem((matrix + matrix.T) / 2, values, basis)
@@ -72,7 +72,7 @@ def matrix_with(spectrum: ArrayLike, seed: int = 0) -> Problem:
 
 def rows_with(spectrum: ArrayLike, n: int, seed: int = 0) -> Problem:
     """Return n rows whose X.T @ X has exactly this spectrum (to rounding), n at least the rank."""
-    values = _spectrum(spectrum)
+    values = _check.spectrum("spectrum", spectrum)
     rank = int(np.count_nonzero(values))
     if n < rank:
         raise ValueError(f"n={n}: {rank} eigenvalues above 0 need at least {rank} rows.")
@@ -89,18 +89,9 @@ def stream_with(
 
     A stream: the truth is that of the population, which the rows seen so far only estimate.
     """
-    values = _spectrum(spectrum)
+    values = _check.spectrum("spectrum", spectrum)
     _check.whole("size", size)
     basis = orthogonal(values.size, seed)
     rng = np.random.default_rng((seed, 2))
     root = np.sqrt(values)[:, None] * basis
     return (rng.normal(size=(size, values.size)) @ root for _ in range(batches)), basis
-
-
-def _spectrum(spectrum: ArrayLike) -> np.ndarray:
-    """Return the spectrum as float64, largest first, checked."""
-    values = np.asarray(spectrum, dtype=np.float64)
-    _check.matrix("spectrum", values, rank=1)
-    if (values < 0).any() or (np.diff(values) > 0).any():
-        raise ValueError(f"spectrum={values}: give values >= 0, largest first.")
-    return values

@@ -11,17 +11,21 @@ from eigengame import (
     FrequentDirections,
     as_rows,
     as_symmetric_rows,
+    batches,
     metrics,
     play,
     play_stream,
+    random_players,
+    recover_components,
     testing,
 )
 from eigengame.algorithms.frequent_directions import (
     best_shards,
-    recover,
     runtime_multiplier,
     sketch_size,
 )
+from eigengame.game.rows import DenseRows
+from eigengame.game.sparse_rows import SparseRows
 
 K, D, N, L = 3, 24, 160, 8
 
@@ -66,19 +70,92 @@ def test_sharded_and_merged_sketches_meet_the_bound(seed):
     assert np.isfinite(np.asarray(on.sketch)).all()
 
 
+def test_a_shrink_takes_from_all_what_the_next_direction_has():
+    # Loud directions first, then one of its own over and over. Only cutting off what does not fit
+    # would lose the newcomer for good; taking the same from everyone lets it in.
+    x = np.concatenate([10 * np.eye(D)[:L], np.repeat(np.eye(D)[L : L + 1], 400, axis=0)])
+    state = play_stream(FrequentDirections(L), np.split(x, 51), k=K).state
+    assert covariance_error(x, state) <= bound(x, L)
+    assert covariance_error(x, state) == pytest.approx(100)
+
+
+def test_a_shrink_follows_the_formula():
+    # 2 l distinct directions: every square loses the (l + 1)th, and l are left.
+    sizes = np.arange(2 * L, 0, -1.0)
+    rotated = testing.orthogonal(2 * L, 0) @ (sizes[:, None] * testing.orthogonal(D, 1)[: 2 * L])
+    algorithm = FrequentDirections(L)
+    state = play_stream(algorithm, [rotated, np.zeros((1, D))], k=K).state
+    expected = np.zeros(2 * L)
+    expected[:L] = np.sqrt(sizes[:L] ** 2 - sizes[L] ** 2)
+    np.testing.assert_allclose(
+        np.linalg.svd(np.asarray(state.sketch))[1], expected, atol=1e-6 * sizes[0]
+    )
+    assert int(state.filled) == L + 1
+
+
+def slowly_decaying():
+    problem = testing.rows_with(testing.exponential(D, 3.0, 1.0), N, seed=1)
+    state = play_stream(FrequentDirections(L), np.split(problem.data, 8), k=K).state
+    return problem, state
+
+
 def test_recovered_components_match_eigh_on_a_decaying_spectrum():
     problem = testing.rows_with(testing.exponential(D, 100, 1e-3), N, seed=1)
     state = play_stream(FrequentDirections(L), np.split(problem.data, 8), k=K).state
-    values, components = recover(as_rows(problem.data), state)
+    values, components = recover_components(problem.data, state)
     np.testing.assert_allclose(values, problem.eigenvalues[:K], rtol=1e-3)
     assert metrics.longest_streak(np.asarray(components), problem.components, math.pi / 32) == K
-    # The second look helps: the sketch's own directions are no better.
-    own = FrequentDirections(L).components(state)
-    assert (
-        metrics.angular_error(np.asarray(components), problem.components).max()
-        <= metrics.angular_error(np.asarray(own), problem.components).max()
-    )
     np.testing.assert_allclose(components @ components.T, np.eye(K), atol=1e-9)
+
+
+def test_the_second_look_earns_more_than_the_sketch_alone_where_the_spectrum_decays_slowly():
+    problem, state = slowly_decaying()
+    values, components = recover_components(problem.data, state)
+    own = np.asarray(FrequentDirections(L).components(state))
+    # The best within the sketch's span: more variance than the sketch's own directions have.
+    assert values.sum() > 1.01 * np.sum((problem.data @ own.T) ** 2)
+    np.testing.assert_allclose(values, np.sum((problem.data @ components.T) ** 2, axis=0))
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        lambda x: as_rows(x),
+        lambda x: as_symmetric_rows(x.T @ x),
+        lambda x: batches(x, 32),
+        lambda x: iter(np.split(x, 5)),
+    ],
+    ids=["rows", "matrix", "batches", "arrays"],
+)
+def test_components_are_recovered_from_rows_of_any_kind_and_from_a_stream(rows):
+    problem, state = slowly_decaying()
+    values, components = recover_components(problem.data, state)
+    other_values, others = recover_components(rows(problem.data), state)
+    np.testing.assert_allclose(other_values, values)
+    assert metrics.angular_error(np.asarray(others), np.asarray(components)).max() < 1e-7
+
+
+def test_info_is_what_the_sketch_earned_before_the_rows_were_added():
+    x = np.random.default_rng(3).normal(size=(2, 4, D))
+    info = play_stream(FrequentDirections(L), x, k=K).info
+    np.testing.assert_array_equal(info.rewards[0], 0)
+    leading = x[0, :K] / np.linalg.norm(x[0, :K], axis=1, keepdims=True)
+    np.testing.assert_allclose(info.rewards[1], np.sum((x[1] @ leading.T) ** 2, axis=0))
+
+
+def test_weighted_and_sparse_rows_are_sketched_like_the_rows_they_stand_for():
+    x = np.random.default_rng(0).normal(size=(6, D)) * (np.arange(D) % 3 == 0)
+    weights = np.array([1.0, 2.0, 0.0, 1.0, 3.0, 0.5])
+    row, column = np.nonzero(x)
+    sparse = SparseRows(
+        jnp.asarray(x[row, column]), jnp.asarray(row), jnp.asarray(column), jnp.asarray(weights), D
+    )
+    dense = DenseRows(jnp.asarray(x), jnp.asarray(weights))
+    algorithm = FrequentDirections(L)
+    for rows in (sparse, dense):
+        np.testing.assert_allclose(rows.dense(), np.sqrt(weights)[:, None] * x)
+        state, _ = algorithm.update(rows, algorithm.init(random_players(0, K, D, "float64")))
+        assert covariance_error(np.sqrt(weights)[:, None] * x, state) < 1e-12
 
 
 def test_a_sketch_with_room_for_everything_is_exact():
@@ -123,3 +200,11 @@ def test_merge_works_under_jit():
     np.testing.assert_allclose(
         jitted.sketch.T @ jitted.sketch, plain.sketch.T @ plain.sketch, atol=1e-9
     )
+
+
+@pytest.mark.parametrize(("size", "width", "k"), [(L + 1, D, K), (L, D - 1, K), (L, D, K - 1)])
+def test_sketches_of_different_shapes_do_not_merge(size, width, k):
+    one = FrequentDirections(L).init(jnp.zeros((K, D)))
+    other = FrequentDirections(size).init(jnp.zeros((k, width)))
+    with pytest.raises(ValueError, match="same size, width and number of components"):
+        FrequentDirections(L).merge(one, other)

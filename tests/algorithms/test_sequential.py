@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from eigengame import Sequential, as_symmetric_rows, metrics, play, random_players, testing
+from eigengame import Outcome, Sequential, as_symmetric_rows, metrics, play, random_players, testing
 from eigengame.game import theory
 
 SPECTRUM = np.array([3.0, 2.0, 1.0, 0.5, 0.25])
@@ -62,7 +62,73 @@ def test_each_iteration_is_a_riemannian_step_of_one_over_2l():
     gradient = 2 * PROBLEM.data @ v[0]
     w = v[0] + (gradient - (gradient @ v[0]) * v[0]) / (2 * theory.lipschitz(SPECTRUM, K))
     np.testing.assert_allclose(played.components[0], w / np.linalg.norm(w), rtol=1e-12)
-    np.testing.assert_array_equal(played.components[1:], v[1:])
+    np.testing.assert_allclose(played.components[1:], v[1:], rtol=1e-14)
+
+
+@pytest.mark.parametrize("scale", [1e-20, 1.0, 1e20])
+def test_in_float32_turns_end_at_the_floor_of_the_dtype_and_not_at_the_cap(scale):
+    # The theorem's first thresholds are below what float32 can see of a gradient.
+    floor = 8 * np.finfo(np.float32).eps * theory.lipschitz(SPECTRUM, K)
+    assert theory.thresholds(SPECTRUM, K, TOL).rho[0] < floor
+    algorithm = Sequential(scale * SPECTRUM[: K + 1], theta_tol=TOL)
+    rows = as_symmetric_rows((scale * PROBLEM.data).astype("float32"))
+    played = play(algorithm, rows, k=K, rounds=3000)
+    assert played.outcome is Outcome.ROUNDS_PLAYED
+    assert played.components.dtype == "float32"
+    assert int(played.state.active) == K
+    assert np.count_nonzero(np.asarray(played.info.direction_norms)[:, 0]) < 1000
+    assert metrics.angular_error(np.asarray(played.components), PROBLEM.components).max() <= TOL
+
+
+def test_rows_of_one_in_ten_billion_have_gradients_in_float32():
+    problem = testing.rows_with(SPECTRUM, 20, seed=0)
+    played = play(
+        Sequential(1e-20 * SPECTRUM[: K + 1], theta_tol=TOL),
+        (1e-10 * problem.data).astype("float32"),
+        k=K,
+        rounds=3000,
+    )
+    assert played.outcome is Outcome.ROUNDS_PLAYED
+    assert metrics.angular_error(np.asarray(played.components), problem.components).max() <= TOL
+
+
+def test_a_cap_beyond_int32_is_no_cap():
+    algorithm = Sequential(SPECTRUM[: K + 1], theta_tol=TOL, cap=10**12)
+    played = play(algorithm, as_symmetric_rows(PROBLEM.data), k=K, rounds=3)
+    assert float(played.state.budget) == 2**31 - 1
+
+
+@pytest.mark.parametrize(
+    ("rule", "budgets"), [("scale-free", [1_426_158, 3_612_982]), ("literal", [1234, 3126])]
+)
+def test_budgets_are_those_of_the_rule_in_a_trough_and_out_of_it(rule, budgets):
+    # One player on diag(4, 2, 1): L = 4 (4 + 2 * 2 / 16) = 17 and rho = 2 theta_tol / (2 pi) = .0318.
+    # At an angle from the second eigenvector the Riemannian gradient is 2 (4 - 2) sin cos: far from
+    # it rho decides, in the trough at it half the gradient does.
+    algorithm = Sequential((4.0, 2.0), theta_tol=TOL, rule=rule, cap=10**9)
+    rows = as_symmetric_rows(np.diag([4.0, 2.0, 1.0]))
+    targets = [TOL / np.pi, 2 * np.sin(0.01) * np.cos(0.01)]
+    for angle, target, budget in zip((0.7, 0.01), targets, budgets, strict=True):
+        start = np.array([[np.sin(angle), np.cos(angle), 0.0]])
+        state = play(algorithm, rows, players=start, rounds=1).state
+        assert float(state.target) == pytest.approx(target)
+        assert float(state.budget) == budget
+
+
+def test_without_the_stop_on_the_gradient_a_turn_goes_on_at_the_optimum():
+    start = PROBLEM.components[:K]
+    at_once, going_on = (
+        play(
+            Sequential(SPECTRUM[: K + 1], theta_tol=TOL, stop_on_gradient=stop),
+            as_symmetric_rows(PROBLEM.data),
+            players=start,
+            rounds=K,
+        )
+        for stop in (True, False)
+    )
+    assert int(at_once.state.active) == K
+    assert int(going_on.state.active) == 0
+    assert going_on.outcome is Outcome.TURNS_LEFT
 
 
 def test_players_stop_where_the_gradient_is_within_rho():
@@ -81,6 +147,9 @@ def test_players_stop_where_the_gradient_is_within_rho():
         ({"eigenvalues": (3.0, 3.0)}, "gap"),
         ({"eigenvalues": (3.0, 2.0), "cap": 0}, "cap=0"),
         ({"eigenvalues": (3.0, 2.0), "theta_tol": 0}, "theta_tol=0"),
+        ({"eigenvalues": (3.0, 2.0), "theta_tol": "a"}, "theta_tol='a'"),
+        ({"eigenvalues": "32"}, "eigenvalues has dtype .*give numbers"),
+        ({"eigenvalues": 3.0}, r"eigenvalues has shape \(\): give a list of eigenvalues"),
     ],
 )
 def test_bad_options_are_named(options, words):

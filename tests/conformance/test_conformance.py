@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 
 from eigengame import REGISTRY, as_rows, make, metrics, play, play_stream, random_players, testing
@@ -23,42 +24,65 @@ PROBLEM = testing.rows_with(SPECTRUM, N, seed=0)
 class Case(NamedTuple):
     """How to ask an algorithm for the easy problem above, whose largest eigenvalue is 1."""
 
+    name: str
     options: dict[str, Any]
     rounds: int
     # Whether only the subspace is found: settled and matched before the angles are taken.
     subspace: bool = False
+    # Whether the start makes no difference in the end: a sketch of the rows has no random start, and
+    # a memory of the whole of small data forgets its own.
+    forgets_its_start: bool = False
 
+
+# Made once: two optimisers made alike are not equal, and neither are two lambdas.
+SGD, SCHEDULE = optax.sgd(0.2), lambda step: 0.3 / (1 + step / 200)
 
 TABLE = {
-    "remembered": Case({}, 1),
-    "best_response": Case({}, 6),
-    "alpha": Case({"step_size": 0.2}, 200),
-    # float32 cannot reach the theorem's gradient norms: the cap ends a turn there.
+    "remembered": Case("remembered", {}, 1, forgets_its_start=True),
+    "best_response": Case("best_response", {}, 6),
+    "alpha": Case("alpha", {"step_size": 0.2}, 200),
+    "alpha plain": Case("alpha", {"step_size": 0.2, "riemannian": False}, 300),
+    "alpha lag": Case("alpha", {"step_size": 0.2, "lag": 3}, 400),
+    "alpha dropout": Case("alpha", {"step_size": 0.2, "dropout": 0.3}, 400),
+    "alpha ball": Case("alpha", {"step_size": 0.2, "surface": "ball", "riemannian": False}, 300),
+    "alpha optimizer": Case("alpha", {"optimizer": SGD}, 200),
+    "alpha schedule": Case("alpha", {"step_size": SCHEDULE}, 200),
+    "alpha own batches": Case("alpha", {"step_size": 0.2, "own_batches": True}, 200),
     "sequential": Case(
-        {"eigenvalues": tuple(SPECTRUM[: K + 1]), "theta_tol": math.pi / 32, "cap": 2000}, 8000
+        "sequential",
+        {"eigenvalues": tuple(SPECTRUM[: K + 1]), "theta_tol": math.pi / 32, "cap": 2000},
+        8000,
     ),
-    "mu": Case({"step_size": 0.4}, 200),
-    "oja": Case({"step_size": 1.0}, 100),
-    "hebb_deflation": Case({"step_size": 1.0}, 600),
-    "gha": Case({"step_size": 0.2}, 200),
-    "krasulina": Case({"step_size": 1.0}, 100, subspace=True),
-    "frequent_directions": Case({}, 3),
+    "mu": Case("mu", {"step_size": 0.4}, 200),
+    "mu optimizer": Case("mu", {"optimizer": optax.sgd(0.4)}, 200),
+    "oja": Case("oja", {"step_size": 1.0}, 100),
+    "hebb_deflation": Case("hebb_deflation", {"step_size": 1.0}, 600),
+    "gha": Case("gha", {"step_size": 0.2}, 200),
+    "krasulina": Case("krasulina", {"step_size": 1.0}, 100, subspace=True),
+    "frequent_directions": Case("frequent_directions", {}, 3, forgets_its_start=True),
 }
 names = pytest.mark.parametrize("name", sorted(TABLE))
 
 
 def algorithm_of(name):
-    return make(name, **TABLE[name].options)
+    return make(TABLE[name].name, **TABLE[name].options)
+
+
+def rows_of(name, x):
+    """The rows as the algorithm wants them: a copy for each player where each has its own."""
+    return np.stack([x] * K) if TABLE[name].options.get("own_batches") else x
 
 
 def fitted(name, dtype="float32", seed=0):
     case = TABLE[name]
-    rows = as_rows(PROBLEM.data.astype(dtype))
+    rows = as_rows(rows_of(name, PROBLEM.data.astype(dtype)))
     return play(algorithm_of(name), rows, k=K, rounds=case.rounds, seed=seed)
 
 
 def test_the_table_is_the_registry():
-    assert sorted(TABLE) == sorted(REGISTRY)
+    assert {case.name for case in TABLE.values()} == set(REGISTRY)
+    # Each in its plain form too.
+    assert set(REGISTRY) <= set(TABLE)
 
 
 @names
@@ -89,14 +113,14 @@ def test_keeps_its_dtype(name, dtype):
 def test_is_deterministic_for_a_seed(name):
     one, same, other = fitted(name), fitted(name), fitted(name, seed=1)
     np.testing.assert_array_equal(one.components, same.components)
-    # A sketch of the rows has no random start, and a memory of the whole of small data forgets its own.
-    if name not in ("frequent_directions", "remembered"):
+    if not TABLE[name].forgets_its_start:
         assert not np.array_equal(one.components, other.components)
 
 
 @names
 def test_compiles_once_for_a_stream(name):
-    batches = [PROBLEM.data[start : start + 10].astype("float32") for start in range(0, N, 10)]
+    parts = np.split(PROBLEM.data.astype("float32"), N // 10)
+    batches = [rows_of(name, part) for part in parts]
     _update.clear_cache()
     play_stream(algorithm_of(name), batches, k=K)
     # An equal algorithm made anew must not compile again either.
@@ -106,7 +130,7 @@ def test_compiles_once_for_a_stream(name):
 
 @names
 def test_state_is_a_stable_pytree(name):
-    algorithm, rows = algorithm_of(name), as_rows(PROBLEM.data)
+    algorithm, rows = algorithm_of(name), as_rows(rows_of(name, PROBLEM.data))
     before = algorithm.init(random_players(0, K, D, "float64"))
     after, info = algorithm.update(rows, before)
     assert jax.tree.structure(before) == jax.tree.structure(after)
@@ -121,7 +145,7 @@ def test_state_is_a_stable_pytree(name):
 
 @names
 def test_update_changes_nothing_it_was_given(name):
-    algorithm, rows = algorithm_of(name), as_rows(PROBLEM.data)
+    algorithm, rows = algorithm_of(name), as_rows(rows_of(name, PROBLEM.data))
     state = algorithm.init(random_players(0, K, D, "float64"))
     kept = jax.tree.map(np.array, state)
     algorithm.update(rows, state)
@@ -141,7 +165,7 @@ def test_update_changes_nothing_it_was_given(name):
     ],
 )
 def test_awkward_rows_give_no_nan(name, what, x):
-    played = play(algorithm_of(name), x.astype("float32"), k=K, rounds=20)
+    played = play(algorithm_of(name), rows_of(name, x.astype("float32")), k=K, rounds=20)
     for leaf in jax.tree.leaves((played.components, played.state, played.info)):
         assert np.isfinite(np.asarray(leaf)).all(), what
 
@@ -150,14 +174,39 @@ def test_awkward_rows_give_no_nan(name, what, x):
 def test_zero_rows_added_change_nothing(name):
     rows = PROBLEM.data[:20]
     padded = np.concatenate([rows, np.zeros((12, D))])
-    plain, more = (play(algorithm_of(name), x, k=K, rounds=5).components for x in (rows, padded))
+    plain, more = (
+        play(algorithm_of(name), rows_of(name, x), k=K, rounds=5).components for x in (rows, padded)
+    )
     # Up to sign: the sketch's singular vectors have none of their own.
     assert metrics.angular_error(np.asarray(more), np.asarray(plain)).max() < 1e-8
 
 
 @names
+@pytest.mark.parametrize(
+    ("of_players", "of_rows"), [("float32", "float64"), ("float64", "float32")]
+)
+def test_players_and_rows_of_different_precision_play_in_the_finer(name, of_players, of_rows):
+    players = random_players(0, K, D, of_players)
+    rows = rows_of(name, PROBLEM.data.astype(of_rows))
+    played = play(algorithm_of(name), rows, players=players, rounds=3)
+    assert played.components.dtype == jnp.float64
+    streamed = play_stream(algorithm_of(name), [rows] * 3, players=players)
+    np.testing.assert_allclose(streamed.components, played.components, atol=1e-6)
+
+
+@names
+def test_a_state_keeps_its_precision_on_finer_rows(name):
+    algorithm = algorithm_of(name)
+    coarse, fine = (rows_of(name, PROBLEM.data.astype(t)) for t in ("float32", "float64"))
+    state = play(algorithm, coarse, k=K, rounds=1).state
+    played = play(algorithm, fine, state=state, rounds=2)
+    assert played.components.dtype == jnp.float32
+    assert play_stream(algorithm, [coarse, fine], k=K).components.dtype == jnp.float32
+
+
+@names
 def test_repeats_a_run_played_in_two_halves(name):
-    rows, algorithm = PROBLEM.data, algorithm_of(name)
+    rows, algorithm = rows_of(name, PROBLEM.data), algorithm_of(name)
     whole = play(algorithm, rows, k=K, rounds=10)
     half = play(algorithm, rows, k=K, rounds=5)
     rest = play(algorithm, rows, rounds=5, state=half.state)

@@ -12,6 +12,7 @@ from eigengame.algorithms._base import Info as Info
 from eigengame.algorithms.alpha import Alpha as Alpha
 from eigengame.algorithms.best_response import BestResponse as BestResponse
 from eigengame.algorithms.frequent_directions import FrequentDirections as FrequentDirections
+from eigengame.algorithms.frequent_directions import recover_components as recover_components
 from eigengame.algorithms.gha import GHA as GHA
 from eigengame.algorithms.hebb_deflation import HebbDeflation as HebbDeflation
 from eigengame.algorithms.krasulina import Krasulina as Krasulina

@@ -8,8 +8,11 @@ from typing import Any, NamedTuple, Protocol
 import jax
 import jax.numpy as jnp
 
-from eigengame.game import utilities
+from eigengame.game import sphere, utilities
 from eigengame.game.rows import Rows
+
+LONGEST = 2**31 - 1
+"""The most updates an int32 can count: options that are longer than that mean the same."""
 
 StepSize = float | Callable[[jax.Array], jax.Array | float]
 """A step size: a number, or a schedule from the number of updates made so far to one."""
@@ -108,8 +111,10 @@ def move(
 ) -> tuple[jax.Array, Any]:
     """Return where the players go along their directions, and the optimiser's new memory.
 
-    `optimizer` replaces the step size: `optax.sgd(s)` is the step size `s`.
+    `optimizer` replaces the step size: `optax.sgd(s)` is the step size `s`. Players keep their dtype,
+    whatever that of the rows made of their directions.
     """
+    direction = direction.astype(state.players.dtype)
     if optimizer is None:
         return state.players + step_at(step_size, state) * direction, memory
     updates, memory = optimizer.update(-direction, memory, state.players)
@@ -121,5 +126,5 @@ def info_from(gram: jax.Array, direction: jax.Array) -> Info:
     return Info(
         utilities.rewards(gram),
         utilities.penalties(gram),
-        jnp.linalg.norm(direction, axis=-1),
+        sphere.safe_norms(direction),
     )

@@ -9,10 +9,10 @@ import jax
 import jax.numpy as jnp
 
 from eigengame import _check
-from eigengame.algorithms._base import Info, Optimizer, StepSize, move
+from eigengame.algorithms._base import LONGEST, Info, Optimizer, StepSize, move
 from eigengame.game import sphere
 from eigengame.game.rows import Rows, small_product
-from eigengame.game.utilities import PAPER, Rules, overlap_ratios
+from eigengame.game.utilities import PAPER, Rules, overlap_ratios, rules_of
 
 
 class AlphaState(NamedTuple):
@@ -51,8 +51,9 @@ class Alpha:
         Follow $\nabla^R$, the gradient's projection on the tangent space (EigenGame$^R$, the
         default), or the gradient itself (EigenGame).
     surface : {"sphere", "ball"}
-        Where players live: $\|\hat v_i\| = 1$, or $\|\hat v_i\| \le 1$.
-    rules : Rules
+        Where players live: $\|\hat v_i\| = 1$, or $\|\hat v_i\| \le 1$. On the ball they need
+        `riemannian=False`: the tangent of the sphere leads nobody outwards.
+    rules : Rules, or pair of bools
         Which game: with or without the hierarchy and the normaliser.
     own_batches : bool
         Whether player $i$ sees its own batch $X_{i,t}$: rows then have shape (k, m, d).
@@ -79,8 +80,16 @@ class Alpha:
     def __post_init__(self) -> None:
         _check.step_size("step_size", self.step_size)
         _check.one_of("surface", self.surface, ("sphere", "ball"))
+        if self.surface == "ball" and self.riemannian:
+            raise ValueError(
+                'surface="ball" with riemannian=True: give riemannian=False; players inside the ball '
+                "have no tangent space, and the projection would keep them from growing."
+            )
+        object.__setattr__(self, "rules", rules_of(self.rules))
         _check.whole("lag", self.lag)
         _check.fraction("dropout", self.dropout)
+        _check.seed("seed", self.seed)
+        _check.optimizer("optimizer", self.optimizer)
 
     def init(self, players: jax.Array) -> AlphaState:
         """Return the players where they start, all of them known to all."""
@@ -102,7 +111,7 @@ class Alpha:
         moved, memory = move(gradient, state, self.step_size, self.optimizer, state.memory)
         players = sphere.retract(moved) if self.surface == "sphere" else sphere.into_ball(moved)
         heard, key = self._broadcast(players, state)
-        info = Info(rewards, penalties, jnp.linalg.norm(gradient, axis=-1))
+        info = Info(rewards, penalties, sphere.safe_norms(gradient))
         return AlphaState(players, heard, key, memory, state.step + 1), info
 
     def components(self, state: AlphaState) -> jax.Array:
@@ -146,7 +155,7 @@ class Alpha:
         """Return what every player is now known as, and the key for the next losses."""
         if state.heard is None:
             return None, None
-        arrives = jnp.full((players.shape[0], 1), (state.step + 1) % self.lag == 0)
+        arrives = jnp.full((players.shape[0], 1), (state.step + 1) % min(self.lag, LONGEST) == 0)
         key = state.key
         if key is not None:
             now, later = jax.random.split(jax.random.wrap_key_data(key))

@@ -8,8 +8,9 @@ recovered from the data projected on it.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -17,7 +18,7 @@ import jax.numpy as jnp
 from eigengame import _check
 from eigengame.algorithms._base import Info, info_from
 from eigengame.game import sphere
-from eigengame.game.rows import OperatorRows, Rows, small_product
+from eigengame.game.rows import Rows, as_rows, small_product
 
 
 def sketch_size(k: int, epsilon: float) -> int:
@@ -86,12 +87,13 @@ class FrequentDirections:
 
     def update(self, rows: Rows, state: SketchState) -> tuple[SketchState, Info]:
         """Add the rows to the sketch."""
-        if isinstance(rows, OperatorRows):
+        dense = getattr(rows, "dense", None)
+        if dense is None:
             raise ValueError(
-                "rows are given by a matrix M: frequent_directions needs rows themselves; "
-                "give as_rows(Z) with Z.T @ Z = M, for example a Cholesky factor."
+                f"rows are {type(rows).__name__}, known by products alone: frequent_directions needs "
+                "rows themselves; give as_rows(Z) with Z.T @ Z = M, for example a Cholesky factor."
             )
-        data = _rows_themselves(rows, state.sketch.dtype)
+        data = dense().astype(state.sketch.dtype)
         l = state.sketch.shape[0] // 2
         size = min(l, data.shape[0])
         padded = jnp.pad(data, ((0, -data.shape[0] % size), (0, 0)))
@@ -109,9 +111,9 @@ class FrequentDirections:
         chunks = padded.reshape(-1, size, data.shape[1])
         (sketch, filled), _ = jax.lax.scan(add, (state.sketch, state.filled), chunks)
         new = SketchState(sketch, filled, state.like, state.step + 1)
-        # The first rows of the sketch stand for the components here: an SVD only to report would
-        # cost more than the update.
-        leading = sphere.retract(sketch[: state.like.shape[0]])
+        # The first rows of the sketch as it was stand for the players here: an SVD only to report
+        # would cost more than the update. An empty sketch has no reward.
+        leading = sphere.retract(state.sketch[: state.like.shape[0]])
         scores = rows.scores(leading)
         return new, info_from(rows.gram(scores, scores), jnp.zeros_like(leading))
 
@@ -122,31 +124,49 @@ class FrequentDirections:
 
     def merge(self, one: SketchState, other: SketchState) -> SketchState:
         """Return the sketch of both streams: stack, then shrink."""
+        shapes = [(state.sketch.shape, state.like.shape[0]) for state in (one, other)]
+        if shapes[0] != shapes[1]:
+            described = [f"{shape} for k={k}" for shape, k in shapes]
+            raise ValueError(
+                f"one has a sketch of shape {described[0]} and other {described[1]}: "
+                "give sketches of the same size, width and number of components."
+            )
         l = one.sketch.shape[0] // 2
         both = _shrink(jnp.concatenate([one.sketch, other.sketch]), l)
         filled = jnp.full((), l, jnp.int32)
         return SketchState(both[: 2 * l], filled, one.like, one.step + other.step)
 
 
-def recover(rows: Rows, state: SketchState) -> tuple[jax.Array, jax.Array]:
+def recover_components(rows: Any, state: SketchState) -> tuple[jax.Array, jax.Array]:
     r"""Return Rayleigh quotients (k,) and components (k, d) from the data projected on the sketch.
 
     $Y = X B^\top$ with the sketch's rows made orthonormal, $Q$ the right singular vectors of $Y$,
     $\hat V = B^\top Q$ (appendix Complexity Analysis): the second look that the sketch needs.
+
+    Parameters
+    ----------
+    rows : Rows, array of shape (m, d), or an iterator of either
+        The data again, at once or batch by batch (see `batches`).
+    state : SketchState
+        The sketch that the first look left.
     """
-    k = state.like.shape[0]
+    k, d = state.like.shape[0], state.sketch.shape[1]
     _, sizes, basis = jnp.linalg.svd(state.sketch, full_matrices=False)
     # Directions that the sketch does not hold are noise: they must not take part.
     held = sizes > sizes[0] * jnp.finfo(sizes.dtype).eps * max(state.sketch.shape)
     basis = jnp.where(held[:, None], basis, 0)
-    _, spread, rotation = jnp.linalg.svd(rows.scores(basis), full_matrices=False)
-    return jnp.square(spread[:k]), small_product(rotation[:k], basis)
-
-
-def _rows_themselves(rows: Rows, dtype: jnp.dtype) -> jax.Array:
-    """Return $Z$: the directions of unit scores."""
-    m = jax.eval_shape(rows.scores, jnp.zeros((1, rows.width), dtype)).shape[0]
-    return rows.directions(jnp.eye(m, dtype=dtype))
+    gram = None
+    for number, batch in enumerate(rows if isinstance(rows, Iterator) else [rows]):
+        batch = as_rows(batch, name=f"batch {number}" if isinstance(rows, Iterator) else "rows")
+        _check.same_width(f"batch {number}", batch.width, "the sketch", d)
+        scores = batch.scores(basis)
+        seen = batch.gram(scores, scores)
+        gram = seen if gram is None else gram + seen
+    if gram is None:
+        raise ValueError("rows has no batch: give at least one batch of rows.")
+    # Q by the eigenvectors of Y'Y, which are sums over rows: Y itself need never be held at once.
+    values, rotation = jnp.linalg.eigh((gram + gram.T) / 2)
+    return jnp.maximum(values[::-1][:k], 0), small_product(rotation.T[::-1][:k], basis)
 
 
 def _shrink(sketch: jax.Array, l: int) -> jax.Array:

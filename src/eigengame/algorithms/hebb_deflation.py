@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from eigengame import _check
-from eigengame.algorithms._base import Info, StepSize, info_from, step_at
+from eigengame.algorithms._base import LONGEST, Info, StepSize, info_from, step_at
 from eigengame.game import sphere
 from eigengame.game.rows import Rows, small_product
 
@@ -122,4 +122,5 @@ class HebbDeflation:
         reward = jnp.where(state.taken > 0, smoothed, seen)
         hardly = jnp.abs(reward - state.reward) <= self.tolerance * reward
         steady = jnp.where(hardly & (state.taken > 0), state.steady + 1, 0)
-        return reward, steady, (steady >= self.patience) | (state.taken + 1 >= self.turn)
+        patience, turn = min(self.patience, LONGEST), min(self.turn, LONGEST)
+        return reward, steady, (steady >= patience) | (state.taken + 1 >= turn)

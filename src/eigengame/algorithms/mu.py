@@ -46,6 +46,7 @@ class Mu:
 
     def __post_init__(self) -> None:
         _check.step_size("step_size", self.step_size)
+        _check.optimizer("optimizer", self.optimizer)
 
     def init(self, players: jax.Array) -> MuState:
         """Return the players where they start."""

@@ -9,10 +9,11 @@ merge by playing one on the other.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from eigengame import _check
 from eigengame.algorithms._base import Info
@@ -88,24 +89,35 @@ class Remembered:
     def init(self, players: jax.Array) -> RememberedState:
         """Return an empty memory whose first k players are those given, made orthonormal."""
         k, d = players.shape
-        extra = default_extra(k) if self.extra == "auto" else self.extra
-        more = min(k + extra, d) - k
+        more = self.players_for(k, d) - k
         if more:
             others = sphere.random_players(self.seed, more, d, players.dtype)
             players = jnp.concatenate([players, others])
-        memory = Memory(
-            players=sphere.orthonormalise(players),
-            strengths=jnp.zeros(k + more, players.dtype),
-            mean=jnp.zeros(d, players.dtype),
-            weight=jnp.zeros((), players.dtype),
+        return self.remember_nothing(sphere.orthonormalise(players), k)
+
+    def players_for(self, k: int, d: int) -> int:
+        """Return K, the number of players for k components of d features."""
+        return min(d, k + (default_extra(k) if self.extra == "auto" else self.extra))
+
+    def remember_nothing(self, players: jax.Array, k: int) -> RememberedState:
+        """Return an empty memory of K orthonormal players, of which the first k are wanted."""
+        dtype = players.dtype
+        count, d = players.shape
+        nothing = Memory(
+            players=players,
+            strengths=jax.device_put(np.zeros(count, dtype)),
+            mean=jax.device_put(np.zeros(d, dtype)),
+            weight=jax.device_put(np.zeros((), dtype)),
         )
-        return RememberedState(memory, jnp.zeros((k, 0), players.dtype), jnp.zeros((), jnp.int32))
+        like, step = np.zeros((k, 0), dtype), np.zeros((), np.int32)
+        return RememberedState(nothing, jax.device_put(like), jax.device_put(step))
 
     def update(self, rows: Rows, state: RememberedState) -> tuple[RememberedState, Info]:
         """Play one batch under the memory of all before it."""
         memory = state.memory._replace(players=nearly_orthonormal(state.memory.players))
         if self.forget != 1:
-            rows, memory = self._fade(rows, memory)
+            rows, keep = self.fade(rows, memory.strengths.dtype)
+            memory = memory._replace(strengths=keep * memory.strengths, weight=keep * memory.weight)
         remembered = RememberedRows.of(rows, memory, center=self.center)
         if self._in_gram_space(rows, memory.players):
             moved, strengths = equilibrium_of_all(
@@ -151,23 +163,20 @@ class Remembered:
             return self.space == "gram"
         return cheaper_in_gram_space(rows.values.shape[0], *players.shape)
 
-    def _fade(self, rows: Rows, memory: Memory) -> tuple[Rows, Memory]:
-        """Return rows and memory with the weights that forgetting leaves them.
+    def fade(self, rows: Rows, dtype: Any) -> tuple[DenseRows, jax.Array]:
+        """Return the rows with the weights that forgetting leaves them, and what the past keeps.
 
-        Row by row, also within the batch: how a stream is cut makes no difference.
+        Row by row, also within the batch: how a stream is cut makes no difference. Padding (weight 0)
+        takes no time: only rows that count make the others older.
         """
         if not isinstance(rows, DenseRows):
-            raise ValueError("forget < 1 needs rows one by one: give as_rows(X).")
-        m, dtype = rows.values.shape[0], memory.strengths.dtype
-        present = jnp.ones(m, dtype) if rows.weights is None else rows.weights
-        # Padding (weight 0) takes no time: only rows that count make the others older.
-        after = jnp.cumsum((present > 0)[::-1].astype(dtype))[::-1]
-        age = after - (present > 0)
-        faded = present * jnp.power(jnp.asarray(self.forget, dtype), age)
-        keep = jnp.power(jnp.asarray(self.forget, dtype), after[0])
-        return DenseRows(rows.values, faded), memory._replace(
-            strengths=keep * memory.strengths, weight=keep * memory.weight
-        )
+            raise ValueError("forget < 1 needs dense rows one by one: give as_rows(X).")
+        once = jnp.ones(rows.values.shape[0], dtype)
+        weights = once if rows.weights is None else rows.weights
+        counts = (weights > 0).astype(dtype)
+        after = jnp.cumsum(counts[::-1])[::-1]
+        base = jnp.asarray(self.forget, dtype)
+        return DenseRows(rows.values, weights * base ** (after - counts)), base ** after[0]
 
 
 def _new_rows(remembered: RememberedRows) -> jax.Array:

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from eigengame import _check
-from eigengame.algorithms._base import Info
+from eigengame.algorithms._base import LONGEST, Info
 from eigengame.game import sphere, theory
 from eigengame.game.rows import Rows, small_product
 from eigengame.game.utilities import coefficients, penalties, rewards
@@ -60,7 +60,8 @@ class Sequential:
     cap : int
         No turn is longer: the theorem's $t_i$ are worst cases and soon beyond reach.
     stop_on_gradient : bool
-        End a turn when $\|\nabla^R\| \le \min(\|\nabla^R_0\|/2, \rho_i)$, which is all the proof needs.
+        End a turn when $\|\nabla^R\| \le \min(\|\nabla^R_0\|/2, \rho_i)$, which is all the proof needs,
+        or when it is within the rounding of the dtype, below which no player can go.
     """
 
     eigenvalues: tuple[float, ...]
@@ -71,7 +72,8 @@ class Sequential:
 
     def __post_init__(self) -> None:
         # A tuple of floats, whatever came in: configurations must hash.
-        object.__setattr__(self, "eigenvalues", tuple(float(x) for x in self.eigenvalues))
+        spectrum = _check.spectrum("eigenvalues", self.eigenvalues, at_least=2)
+        object.__setattr__(self, "eigenvalues", tuple(float(x) for x in spectrum))
         _check.one_of("rule", self.rule, ("scale-free", "literal"))
         _check.whole("cap", self.cap)
         theory.thresholds(self.eigenvalues, 1, self.theta_tol)
@@ -88,7 +90,7 @@ class Sequential:
         learning = state.active < k
         i = jnp.minimum(state.active, k - 1)
         gram, gradient = self._riemannian_gradient(rows, players, i)
-        norm = jnp.linalg.norm(gradient)
+        norm = sphere.safe_norms(gradient)
 
         first = state.taken == 0
         budget, target = self._turn(k, i, norm)
@@ -130,7 +132,10 @@ class Sequential:
         """Return $t_i$, capped, and the gradient norm to reach, from the first gradient's norm."""
         rho = jnp.asarray(theory.thresholds(self.eigenvalues, k, self.theta_tol).rho, norm.dtype)[i]
         target = jnp.minimum(norm / 2, rho)
+        lipschitz = theory.lipschitz(self.eigenvalues, k)
         # In units of L the square cannot overflow where the ratio itself is in range.
-        unit = theory.lipschitz(self.eigenvalues, k) if self.rule == "scale-free" else 0.5
+        unit = lipschitz if self.rule == "scale-free" else 0.5
         ratio = unit / jnp.maximum(target, jnp.finfo(norm.dtype).tiny)
-        return jnp.minimum(jnp.ceil(5 * jnp.square(ratio)), self.cap), target
+        budget = jnp.minimum(jnp.ceil(5 * jnp.square(ratio)), float(min(self.cap, LONGEST)))
+        # A gradient is a difference of terms of up to L / (2 k), each rounded: less is not seen.
+        return budget, jnp.maximum(target, 8 * float(jnp.finfo(norm.dtype).eps) * lipschitz)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
+from eigengame.game.rounds import put_last
 from eigengame.game.rows import small_product
 
 
@@ -53,7 +54,10 @@ def equilibrium_of_all(
     small = jnp.block(
         [
             [past + small_product(inside.T, inside), across],
-            [across.T, jnp.diag(jnp.where(held, sizes, 0))],
+            [
+                across.T,
+                put_last(jnp.diag(jnp.where(held, sizes, 0)), ~held, jnp.ones((), rows.dtype)),
+            ],
         ]
     )
     values, vectors = jnp.linalg.eigh((small + small.T) / 2)

@@ -26,15 +26,24 @@ def nearly_orthonormal(players: jax.Array) -> jax.Array:
     return small_product(correction, players)
 
 
-def whiten(overlaps: jax.Array) -> jax.Array:
-    """Return T with T O T' = I on what O spans, and zero rows for the rest.
+def whiten(overlaps: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Return T with T O T' = I on what O spans, and which rows of T are zero because it does not.
 
     `overlaps` are those of unit rows: directions within rounding of the others are left out.
     """
     k = overlaps.shape[0]
     sizes, axes = jnp.linalg.eigh(overlaps)
     spanned = sizes > 30 * k * jnp.finfo(overlaps.dtype).eps
-    return jnp.where(spanned, 1 / jnp.sqrt(jnp.where(spanned, sizes, 1)), 0)[:, None] * axes.T
+    roots = jnp.where(spanned, 1 / jnp.sqrt(jnp.where(spanned, sizes, 1)), 0)
+    return roots[:, None] * axes.T, ~spanned
+
+
+def put_last(among: jax.Array, empty: jax.Array, size: jax.Array) -> jax.Array:
+    """Return a small symmetric problem in which empty directions come after all real ones.
+
+    Players without any reward are still players: an empty direction must not take their place.
+    """
+    return among - jnp.diag(jnp.where(empty, jnp.where(size > 0, size, 1), 0))
 
 
 def residual_directions(players: jax.Array, images: jax.Array, gram: jax.Array) -> jax.Array:
@@ -73,9 +82,10 @@ def joint_round(
     gram = rows.gram(scores, scores)
     directions = residual_directions(players, rows.directions(scores), gram)
     seen = rows.scores(directions)
-    basis = whiten(small_product(directions, directions.T))
+    basis, empty = whiten(small_product(directions, directions.T))
     across = small_product(rows.gram(scores, seen), basis.T)
     among = small_product(small_product(basis, rows.gram(seen, seen)), basis.T)
+    among = put_last(among, empty, jnp.max(jnp.diag(gram)))
     small = jnp.block([[gram, across], [across.T, among]])
     values, axes = jnp.linalg.eigh((small + small.T) / 2)
     chosen = axes.T[::-1][:k]

@@ -12,11 +12,13 @@ further implementations of the same protocol.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from eigengame import _check
@@ -84,6 +86,10 @@ class DenseRows:
         r"""Return $Y^\top Z$."""
         return self._weighted(scores).T @ self.values
 
+    def dense(self) -> jax.Array:
+        """Return $Z$ itself, shape (m, d): for the few who cannot do with its products."""
+        return self._weighted(self.values)
+
     def constant(self) -> jax.Array:
         """Return the scores of a feature that is always 1, shape (m, 1)."""
         return self._weighted(jnp.ones((self.values.shape[0], 1), self.values.dtype))
@@ -98,7 +104,11 @@ class OperatorRows:
 
     The scores of players $V$ are carried as $[V^\top;\, M V^\top]$, shape (2d, k): linear in the
     players as scores must be, with inner products $V_1 M V_2^\top$ and with directions $V M$
-    read off, so a round costs one product with $M$. $M$ need not be positive semi-definite.
+    read off, so a round costs one product with $M$.
+
+    $M$ should be positive semi-definite, as it is for rows: a player with a reward of 0 or less
+    penalises nobody, so children come to where it is. $M + \sigma I$ has the same components as $M$,
+    and a $\sigma$ of at least minus its smallest eigenvalue makes a game of any symmetric $M$.
     """
 
     def image(self, players: jax.Array) -> jax.Array:
@@ -127,7 +137,7 @@ class SymmetricRows(OperatorRows):
     Parameters
     ----------
     matrix : array of shape (d, d)
-        The matrix whose eigenvectors are sought.
+        The matrix whose eigenvectors are sought, positive semi-definite (see `OperatorRows`).
     """
 
     matrix: jax.Array
@@ -186,27 +196,55 @@ def as_rows(data: Any, *, name: str = "rows", dtype: Any = None) -> Rows:
     """
     if isinstance(data, Rows):
         return data
-    _check.matrix(name, data, rank=3 if getattr(data, "ndim", 2) == 3 else 2)
-    return DenseRows(_floating(data, dtype))
+    return DenseRows(floating(name, _check.matrix(name, data, rank=(2, 3)), dtype))
 
 
 def as_symmetric_rows(matrix: Any, *, name: str = "matrix", dtype: Any = None) -> SymmetricRows:
-    """Return the rows of a given symmetric matrix of shape (d, d), checked."""
-    _check.matrix(name, matrix)
-    array = _floating(matrix, dtype)
+    """Return the rows of a given symmetric matrix of shape (d, d), checked.
+
+    The matrix should be positive semi-definite (see `OperatorRows`). Only its diagonal is checked for
+    that: it is what can be seen without solving for the eigenvalues.
+    """
+    array = floating(name, _check.matrix(name, matrix), dtype)
     if array.shape[0] != array.shape[1]:
         raise ValueError(
             f"{name} has shape {array.shape}: give a square matrix, or rows to as_rows."
         )
     asymmetry, size = jnp.abs(array - array.T).max(), jnp.abs(array).max()
-    if asymmetry > 100 * jnp.finfo(array.dtype).eps * size:
+    if (
+        not isinstance(array, jax.core.Tracer)
+        and asymmetry > 100 * jnp.finfo(array.dtype).eps * size
+    ):
         raise ValueError(
             f"{name} differs from its transpose by {asymmetry:.3g}: give (A + A.T) / 2 if that is meant."
+        )
+    diagonal = jnp.diag(array)
+    if not isinstance(array, jax.core.Tracer) and (diagonal < 0).any():
+        least = int(diagonal.argmin())
+        raise ValueError(
+            f"{name}[{least}, {least}] is {diagonal[least]:.3g}, so an eigenvalue is below 0, where "
+            f"players do not keep apart: give {name} + shift * I, which has the same components."
         )
     return SymmetricRows(array)
 
 
-def _floating(data: Any, dtype: Any) -> jax.Array:
-    """Return `data` as a JAX array of floats."""
-    array = jnp.asarray(data, dtype=dtype)
-    return array if jnp.issubdtype(array.dtype, jnp.floating) else array.astype(float)
+def floating(
+    name: str, data: Any, dtype: Any = None, *, places: Sequence[int] | np.ndarray | None = None
+) -> jax.Array:
+    """Return an array of numbers as a JAX array of floats that holds all of them.
+
+    `places` are the rows of the array in something larger, for errors.
+    """
+    # What overflows is said below, with its place.
+    with np.errstate(over="ignore"):
+        array = jnp.asarray(data, dtype=dtype)
+    if not jnp.issubdtype(array.dtype, jnp.floating):
+        array = array.astype(float)
+    _check.fits(name, data, array, places=places)
+    return array
+
+
+def play_dtype(rows: Rows) -> jnp.dtype:
+    """Return the precision in which players meet these rows: their own, and at least float32."""
+    seen = jax.eval_shape(rows.scores, jnp.zeros((1, rows.width), jnp.bfloat16)).dtype
+    return jnp.promote_types(seen, jnp.float32)

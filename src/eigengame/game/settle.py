@@ -2,19 +2,31 @@ r"""Settling: rotate the players to the eigenvectors of $M$ within their own spa
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 
-from eigengame.game.rows import Rows, small_product
+from eigengame import _check
+from eigengame.game.rows import as_rows, floating, small_product
 from eigengame.game.sphere import retract
 
 
-def settle(rows: Rows, players: jax.Array) -> tuple[jax.Array, jax.Array]:
+def settle(rows: Any, players: Any) -> tuple[jax.Array, jax.Array]:
     """Return the Ritz values (k,), largest first, and the settled players (k, d).
 
     The best that players can do without leaving their span. Where they span less than k
     dimensions the last settled players are zero.
+
+    Parameters
+    ----------
+    rows : Rows or array of shape (m, d)
+    players : array of shape (k, d)
+        They need be neither orthogonal nor of unit length.
     """
+    rows = as_rows(rows)
+    players = floating("players", _check.shaped("players", players))
+    _check.same_width("players", players.shape[1], "rows", rows.width)
     scores = rows.scores(players)
     overlaps = small_product(players, players.T)
     values, coefficients = settle_coefficients(rows.gram(scores, scores), overlaps)

@@ -55,6 +55,11 @@ class SparseRows:
         parts = self.entries[:, None] * weighted[self.row]
         return jax.ops.segment_sum(parts, self.column, self.features).T
 
+    def dense(self) -> jax.Array:
+        """Return $Z$ itself, shape (m, d), zeros and all."""
+        empty = jnp.zeros((self.weights.shape[0], self.features), self.entries.dtype)
+        return jnp.sqrt(self.weights)[:, None] * empty.at[self.row, self.column].add(self.entries)
+
     def constant(self) -> jax.Array:
         """Return the scores of a feature that is always 1, shape (m, 1)."""
         return jnp.sqrt(self.weights)[:, None]

@@ -24,6 +24,16 @@ def norms(players: jax.Array) -> jax.Array:
     return jnp.linalg.norm(players, axis=-1, keepdims=True)
 
 
+def safe_norms(directions: jax.Array) -> jax.Array:
+    """Return the length of each row, shape (k,), of which the squares may be out of the dtype's range.
+
+    Gradients are of the size of $M$: the square of the data's, and its square in turn underflows in
+    float32 for data of 1e-10.
+    """
+    largest = jnp.max(jnp.abs(directions), axis=-1, keepdims=True)
+    return (largest * norms(directions / jnp.where(largest > 0, largest, 1)))[..., 0]
+
+
 def project_tangent(players: jax.Array, directions: jax.Array) -> jax.Array:
     r"""Return the directions without their part along the players.
 
@@ -80,6 +90,6 @@ def random_players(key: jax.Array | int, k: int, d: int, dtype: Any = jnp.float3
         Precision of the players.
     """
     _check.component_count(k, d)
-    if isinstance(key, int):
-        key = jax.random.key(key)
+    if not isinstance(key, jax.Array):
+        key = jax.random.key(_check.seed("seed", key))
     return retract(jax.random.normal(key, (k, d), dtype))

@@ -11,10 +11,11 @@ $C = I - \mathrm{striu}(R / \mathrm{diag}(R))$: all work between players is done
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from eigengame.game.rows import Rows, small_product
 
@@ -36,6 +37,14 @@ class Rules(NamedTuple):
 
 
 PAPER = Rules()
+
+
+def rules_of(value: Any) -> Rules:
+    """Return `value`, rules or a plain pair, as `Rules`."""
+    pair = isinstance(value, (tuple, list)) and len(value) == 2
+    if not pair or not all(isinstance(rule, (bool, np.bool_)) for rule in value):
+        raise ValueError(f"rules={value!r}: give Rules(hierarchy, normaliser), each True or False.")
+    return Rules(*(bool(rule) for rule in value))
 
 
 def penalised_by(k: int, rules: Rules = PAPER) -> jax.Array:

@@ -10,6 +10,21 @@ from scipy.sparse import issparse
 from eigengame.sources.arrays import ArraySource as ArraySource
 from eigengame.sources.sparse import SparseSource as SparseSource
 
+FAR = 30.0
+"""Standard deviations: beyond so many, a mean costs float32 scores digits that matter."""
+
+
+def far_origin(data: Any, rows: int, dtype: Any) -> np.ndarray | None:
+    """Return the mean of the first rows where it is far from zero, to be subtracted on reading."""
+    if issparse(data):
+        return None
+    block = np.asarray(data[: min(rows, 1024)], np.float64)
+    mean, spread = block.mean(axis=0), float(block.var(axis=0).sum())
+    if float(np.sum(mean**2)) <= FAR**2 * spread:
+        return None
+    # In the precision of the batches, so that what is subtracted is what is added back.
+    return mean.astype(dtype).astype(np.float64)
+
 
 def as_source(
     data: Any, size: int, *, dtype: Any, weights: Any = None, origin: Any = None

@@ -1,0 +1,165 @@
+r"""Convergence of the sequential algorithm in numbers: thresholds, iterations, bounds, probabilities.
+
+Scalars and small arrays in float64 NumPy; nothing here touches data. Players are 0-based here and
+1-based in the paper.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import betainc
+
+from eigengame import _check
+
+
+def gaps(eigenvalues: ArrayLike) -> np.ndarray:
+    r"""Return the spectral gaps $g_i = \Lambda_{ii} - \Lambda_{i+1,i+1}$, one fewer than given."""
+    return -np.diff(_check.spectrum("eigenvalues", eigenvalues, at_least=2))
+
+
+class Thresholds(NamedTuple):
+    r"""What Theorem ui_suff_conv asks of each player, arrays of shape (k,).
+
+    Attributes
+    ----------
+    c : array
+        $c_i$, the fraction of its parents' canonical threshold that player $i$ demands.
+    rho : array
+        $\rho_i$, the Riemannian gradient norm at which player $i$ may stop.
+    """
+
+    c: np.ndarray
+    rho: np.ndarray
+
+
+def thresholds(eigenvalues: ArrayLike, k: int, theta_tol: float) -> Thresholds:
+    r"""Return $c_i$ and $\rho_i$ of Theorem ui_suff_conv.
+
+    $c_k = \theta_{tol}/16$, $\rho_k = g_k\theta_{tol}/2\pi$, and for $i < k$ (1-based)
+    $c_i = \frac{(i-1)!\prod_{j>i}^k g_j}{(16\Lambda_{11})^{k-i}(k-1)!} c_k$,
+    $\rho_i = \frac{g_i g_{i+1}}{2\pi i\Lambda_{11}} c_{i+1}$.
+
+    Parameters
+    ----------
+    eigenvalues : array of at least k + 1 values, largest first
+    k : int
+        Number of players.
+    theta_tol : float
+        Angle wanted for every component, at most 1 radian.
+    """
+    spectrum = _check.spectrum("eigenvalues", eigenvalues, at_least=_check.whole("k", k) + 1)
+    _tolerance(theta_tol)
+    top, g = spectrum[0], _positive_gaps(spectrum, k)
+    c = np.empty(k)
+    rho = np.empty(k)
+    c[-1] = theta_tol / 16
+    rho[-1] = g[-1] * theta_tol / (2 * math.pi)
+    for i in range(k - 1, 0, -1):  # 1-based i, so that lines read like the theorem
+        c[i - 1] = c[i] * g[i] / (16 * i * top)
+        rho[i - 1] = g[i - 1] * g[i] / (2 * math.pi * i * top) * c[i]
+    return Thresholds(c, rho)
+
+
+def lipschitz(eigenvalues: ArrayLike, k: int) -> float:
+    r"""Return $L = 4[\Lambda_{11}k + (1+\kappa_{k-1})g_k/16]$; the step size is $1/(2L)$.
+
+    A first player has no parents: $\kappa_0$ is taken as 1.
+    """
+    spectrum = _check.spectrum("eigenvalues", eigenvalues, at_least=_check.whole("k", k) + 1)
+    kappa = spectrum[0] / spectrum[max(k - 2, 0)]
+    return float(4 * (spectrum[0] * k + (1 + kappa) * (spectrum[k - 1] - spectrum[k]) / 16))
+
+
+def literal_iterations(rho: float, gradient_norm: float) -> float:
+    r"""Return $t_i = \lceil\frac54\min(\|\nabla\|/2, \rho_i)^{-2}\rceil$ (Alg. 1), as printed."""
+    return _iterations(0.5, rho, gradient_norm)
+
+
+def scale_free_iterations(rho: float, gradient_norm: float, lipschitz: float) -> float:
+    r"""Return $t_i = \lceil 5L^2\min(\|\nabla\|/2, \rho_i)^{-2}\rceil$.
+
+    What the proof of Lemma ui_conv gives when $\eta = \alpha\nabla^R$ is put back. A step of $1/(2L)$
+    gains at least $\|\nabla^R\|^2/(5L)$, since the cross term of Lemma smoothness_bound is
+    $\langle\eta, \nabla\rangle$, and at most $L$ can be gained, since $|u_i| \le L/2$: each is half of
+    what is printed, and the two halves cancel. Scaling $M$ leaves the count unchanged, where the
+    literal rule scales like $M^{-2}$.
+    """
+    return _iterations(_check.positive("lipschitz", lipschitz), rho, gradient_norm)
+
+
+def _iterations(unit: float, rho: float, gradient_norm: float) -> float:
+    r"""Return $\lceil 5(\mathrm{unit}/\min(\|\nabla\|/2, \rho_i))^2\rceil$, or infinity.
+
+    Thresholds may be far below any float's reach: nothing here is squared before it is divided.
+    """
+    threshold = min(gradient_norm / 2, rho)
+    if not threshold >= 0:
+        raise ValueError(
+            f"rho={rho!r}, gradient_norm={gradient_norm!r}: give values of at least 0."
+        )
+    ratio = unit / threshold if threshold > 0 else math.inf
+    count = 5 * ratio * ratio
+    return float(math.ceil(count)) if math.isfinite(count) else math.inf
+
+
+def total_iterations(eigenvalues: ArrayLike, k: int, theta_tol: float) -> float:
+    r"""Return the order of $T_k = k[\frac{(16\Lambda_{11})^k(k-1)!}{\prod_j g_j}\frac1{\theta_{tol}}]^2$.
+
+    Theorem simp_conv_rate, whose statement prints $16\Lambda_{11}^k$ where its proof has
+    $(16\Lambda_{11})^k$. An order of magnitude: the constant is not given. May be infinite.
+    """
+    spectrum = _check.spectrum("eigenvalues", eigenvalues, at_least=_check.whole("k", k) + 1)
+    _tolerance(theta_tol)
+    g = _positive_gaps(spectrum, k)
+    log_ratio = np.sum(np.log(16 * spectrum[0] / g))
+    log_total = 2 * (log_ratio + math.lgamma(k) - math.log(theta_tol)) + math.log(k)
+    return math.exp(log_total) if log_total < 700 else math.inf
+
+
+def angle_bound(gradient_norm: ArrayLike, gap: ArrayLike) -> np.ndarray:
+    r"""Return $\frac{\pi}{g_i}\|\nabla^R\|$ (Lemma angle_to_riemann_grad).
+
+    Bounds the angle to the player's own optimum where it is within $\pi/4$ of it and its parents are
+    as accurate as `parent_tolerance` asks.
+    """
+    return math.pi * np.asarray(gradient_norm, np.float64) / np.asarray(gap, np.float64)
+
+
+def start_probability(phi: ArrayLike, d: int) -> np.ndarray:
+    r"""Return $P[|\theta^0| \le \phi] = I_{\sin^2\phi}(\frac{d-1}2, \frac12)$ for a random start.
+
+    The chance that a vector drawn uniformly from $\mathcal S^{d-1}$ is within $\phi$ of a given line.
+    """
+    angle = np.asarray(phi, dtype=np.float64)
+    if not (angle >= 0).all():
+        raise ValueError(f"phi={phi!r}: give angles of at least 0.")
+    if _check.whole("d", d) == 1:
+        return np.ones_like(angle)
+    # Beyond a right angle from a line there is nothing left.
+    return betainc((d - 1) / 2, 0.5, np.sin(np.minimum(angle, math.pi / 2)) ** 2)
+
+
+def subspace_bound(k: int, d: int, theta_tol: float) -> float:
+    r"""Return $k(d-k)\theta_{tol}^2 \ge \|\hat V^\top V_{\lnot k}\|_F^2$ (Corollary ang_conv_to_subspace_conv)."""
+    _check.component_count(k, _check.whole("d", d))
+    return k * (d - k) * theta_tol**2
+
+
+def _tolerance(theta_tol: float) -> None:
+    """Accept an angle for which the theorems are stated."""
+    if not isinstance(theta_tol, (int, float, np.number)) or not 0 < theta_tol <= 1:
+        raise ValueError(f"theta_tol={theta_tol!r}: give an angle above 0 and up to 1 radian.")
+
+
+def _positive_gaps(spectrum: np.ndarray, k: int) -> np.ndarray:
+    """Return the first k gaps, all of them above 0 as the theorems need."""
+    g = gaps(spectrum)[:k]
+    if not (g > 0).all():
+        raise ValueError(
+            f"eigenvalues[:{k + 1}]={spectrum[: k + 1]}: the theorem needs every gap above 0."
+        )
+    return g

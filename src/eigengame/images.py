@@ -1,0 +1,133 @@
+r"""Exact products with $M$ by whole passes, and the players they lead to.
+
+Each pass multiplies one block of directions by $M$. Players, the residual directions and the previous
+moves then meet in a small problem whose equilibrium is the next players (Rayleigh-Ritz, in float64);
+images follow by linearity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy.linalg import eigh
+
+from eigengame.game.rounds import residual_directions
+from eigengame.game.rows import small_product
+from eigengame.game.sphere import orthonormalise
+
+Passes = Callable[[], Iterable[Any]]
+"""A source that can be read again: each call gives the batches (rows) of one pass."""
+
+
+class Imaged(NamedTuple):
+    """Directions (K, d) with what M makes of them (K, d)."""
+
+    directions: jax.Array
+    images: jax.Array
+
+
+class Refined(NamedTuple):
+    """Settled players and their last moves, both with images.
+
+    Attributes
+    ----------
+    players : Imaged
+        Orthonormal, settled, the strongest first.
+    moves : Imaged or None
+        The part of the last step outside the players before it.
+    """
+
+    players: Imaged
+    moves: Imaged | None = None
+
+
+def image(source: Passes, block: jax.Array, mean: jax.Array | None) -> jax.Array:
+    r"""Return $M W$ for the rows of `block` (K, d) by one pass, with $M$ about `mean` where given."""
+    total = jnp.zeros_like(block)
+    sums = jnp.zeros((block.shape[0], 1), block.dtype)
+    for rows in source():
+        total, sums = _accumulate(rows, block, total, sums, mean is not None)
+    return total if mean is None else total - sums * mean[None, :]
+
+
+@partial(jax.jit, static_argnums=4, donate_argnums=(2, 3))
+def _accumulate(
+    rows: Any, block: jax.Array, total: jax.Array, sums: jax.Array, centred: bool
+) -> tuple[jax.Array, jax.Array]:
+    """Add one batch's share of M W, and of the scores' sums."""
+    scores = rows.scores(block)
+    if centred:
+        sums = sums + small_product(scores.T, rows.constant())
+    return total + rows.directions(scores), sums
+
+
+def measure(source: Passes, players: jax.Array, mean: jax.Array | None) -> Refined:
+    """Return the players settled on all of the data, with their images: one pass."""
+    players = orthonormalise(players)
+    return _settle_all(Imaged(players, image(source, players, mean)), players.shape[0])
+
+
+def improve(source: Passes, now: Refined, mean: jax.Array | None) -> Refined:
+    """Return better players by one pass over the residual directions."""
+    players, images = now.players
+    gram = small_product(players, images.T)
+    fresh = residual_directions(players, images, gram)
+    directions, pictures = [players, fresh], [images, image(source, fresh, mean)]
+    if now.moves is not None:
+        directions.append(now.moves.directions)
+        pictures.append(now.moves.images)
+    space = Imaged(jnp.concatenate(directions), jnp.concatenate(pictures))
+    return _settle_all(space, players.shape[0])
+
+
+def _settle_all(space: Imaged, k: int) -> Refined:
+    """Return the equilibrium within the space: the small problem is solved in float64."""
+    overlaps = _inner_products(space.directions, space.directions)
+    gram = _inner_products(space.directions, space.images)
+    basis = _orthonormal_basis(overlaps, k)
+    _, turns = eigh(basis @ ((gram + gram.T) / 2) @ basis.T)
+    chosen = turns.T[::-1][:k] @ basis
+    players = _combine(chosen, space)
+    if len(overlaps) == k:
+        return Refined(players)
+    outside = chosen.copy()
+    outside[:, :k] = 0
+    length = np.sqrt(np.maximum(np.sum((outside @ overlaps) * outside, axis=1), 0))
+    outside /= np.where(length > 0, length, 1)[:, None]
+    return Refined(players, _combine(outside, space))
+
+
+def _orthonormal_basis(overlaps: np.ndarray, k: int) -> np.ndarray:
+    """Return coefficients (rows) of an orthonormal basis, block after block of k directions.
+
+    Players come first and are kept whole; of later blocks only what is new to the earlier ones is, and
+    only where it is a good part of a unit direction: the rest is rounding, and dividing by its length
+    would make it large.
+    """
+    basis = np.zeros((0, len(overlaps)))
+    for begin in range(0, len(overlaps), k):
+        block = np.eye(len(overlaps))[begin : begin + k]
+        for _ in range(2):  # twice is enough
+            block = block - block @ overlaps @ basis.T @ basis
+        sizes, axes = eigh(block @ overlaps @ block.T)
+        kept = sizes > (0.0 if begin == 0 else 1e-3)
+        basis = np.concatenate([basis, (axes[:, kept] / np.sqrt(sizes[kept])).T @ block])
+    return basis
+
+
+def _inner_products(left: jax.Array, right: jax.Array) -> np.ndarray:
+    """Return `left @ right.T` in float64, summed in float64 too unless that would be a long sum."""
+    if left.size <= 2**25:
+        return np.asarray(left, np.float64) @ np.asarray(right, np.float64).T
+    return np.asarray(small_product(left, right.T), np.float64)
+
+
+def _combine(coefficients: np.ndarray, space: Imaged) -> Imaged:
+    """Return combinations of directions and, alike, of their images."""
+    turn = jnp.asarray(coefficients, space.directions.dtype)
+    return Imaged(small_product(turn, space.directions), small_product(turn, space.images))

@@ -1,0 +1,85 @@
+"""What a fit is good for: projecting rows, and the probabilistic model they are drawn from."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import linalg
+from scipy.sparse import issparse
+
+
+class Model(NamedTuple):
+    """Components with their variances, about a mean, in isotropic noise (probabilistic PCA).
+
+    Attributes
+    ----------
+    components : array of shape (k, d)
+        Orthonormal.
+    variance : array of shape (k,)
+    mean : array of shape (d,)
+    noise : float
+        Variance in every direction that no component has.
+    """
+
+    components: np.ndarray
+    variance: np.ndarray
+    mean: np.ndarray
+    noise: float
+
+    def project(self, rows: Any, *, whiten: bool) -> np.ndarray:
+        """Return scores (n, k) in the rows' own precision.
+
+        The projected mean is subtracted from the scores, so that the rows are never copied.
+        """
+        dtype = np.float32 if rows.dtype == np.float32 else np.float64
+        centre = self.mean @ self.components.T.astype(np.float64)
+        scores = rows @ self.components.T.astype(dtype) - centre.astype(dtype)
+        return scores / self._spread().astype(dtype) if whiten else scores
+
+    def restore(self, scores: np.ndarray, *, whiten: bool) -> np.ndarray:
+        """Return rows (n, d) from scores."""
+        dtype = np.float32 if scores.dtype == np.float32 else np.float64
+        if whiten:
+            scores = scores * self._spread().astype(dtype)
+        return scores @ self.components.astype(dtype) + self.mean.astype(dtype)
+
+    def covariance(self) -> np.ndarray:
+        """Return the model's covariance (d, d)."""
+        components = self.components.astype(np.float64)
+        covariance = (components.T * self._excess()) @ components
+        covariance[np.diag_indices_from(covariance)] += self.noise
+        return covariance
+
+    def precision(self) -> np.ndarray:
+        """Return the inverse of the covariance, by the inversion lemma where there is noise."""
+        if self.noise <= 0:
+            return linalg.pinvh(self.covariance())
+        components, excess = self.components.astype(np.float64), self._excess()
+        share = excess / (self.noise * (self.noise + excess))
+        precision = -(components.T * share) @ components
+        precision[np.diag_indices_from(precision)] += 1 / self.noise
+        return precision
+
+    def log_likelihood(self, rows: Any) -> np.ndarray:
+        """Return the log-likelihood of each row, shape (n,)."""
+        precision = self.precision()
+        away = (rows.toarray() if issparse(rows) else rows) - self.mean
+        _, log_det = np.linalg.slogdet(precision)
+        norm = log_det - len(self.mean) * np.log(2 * np.pi)
+        return 0.5 * (norm - np.sum(away * (away @ precision), axis=1))
+
+    def _excess(self) -> np.ndarray:
+        """Return what each component has beyond the noise."""
+        return np.maximum(self.variance - self.noise, 0)
+
+    def _spread(self) -> np.ndarray:
+        """Return standard deviations to divide by, none of them zero."""
+        spread = np.sqrt(self.variance)
+        return np.where(spread > np.finfo(np.float64).tiny, spread, 1)
+
+
+def deterministic_signs(components: np.ndarray) -> np.ndarray:
+    """Return the components each with its largest entry positive: scikit-learn's convention."""
+    largest = components[np.arange(len(components)), np.abs(components).argmax(axis=1)]
+    return components * np.where(largest < 0, -1, 1).astype(components.dtype)[:, None]

@@ -1,0 +1,232 @@
+"""The routes from a source to its components: remembered, by the covariance, by steps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from eigengame import stream
+from eigengame.algorithms import REGISTRY, Algorithm, Remembered, make
+from eigengame.certificate import certificate
+from eigengame.game.rows import DenseRows, SymmetricRows
+from eigengame.game.settle import settle
+from eigengame.game.sphere import orthonormalise, random_players
+from eigengame.images import image
+from eigengame.moments import Moments, batch_moments, merge_moments, no_moments
+from eigengame.outcome import Ending, Outcome
+from eigengame.refine import MOST_PASSES, Found, Goal, refined
+
+COVARIANCE = "covariance"
+"""The route that accumulates M in one pass and plays on it: for few features."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a fit is asked for, beside its data and the number of components."""
+
+    extra: int | Literal["auto"] = "auto"
+    rounds: int = 1
+    passes: int = 1
+    tol: float | None = None
+    center: bool = True
+    forget: float = 1.0
+    step_size: float | None = None
+    dtype: Any = np.float32
+    seed: int = 0
+
+    def players(self, k: int, d: int) -> int:
+        """Return K, the number of players for k components."""
+        return self.game().players_for(k, d)
+
+    def game(self) -> Remembered:
+        """Return the remembered game with these options."""
+        return Remembered(
+            extra=self.extra,
+            rounds=self.rounds,
+            center=self.center,
+            forget=self.forget,
+            seed=self.seed + 1,
+        )
+
+    def most_passes(self) -> int:
+        """Return how often the data may be read: with tol alone, as often as it needs."""
+        return MOST_PASSES if self.tol is not None and self.passes == 1 else self.passes
+
+
+class Fitted(NamedTuple):
+    """What a route found, and what it learnt of the data on the way.
+
+    Attributes
+    ----------
+    found : Found
+    moments : Moments
+    rows : int
+        Rows seen.
+    stream : Stream or None
+        To go on from, where the game was one remembered pass.
+    """
+
+    found: Found
+    moments: Moments
+    rows: int
+    stream: stream.Stream | None = None
+
+
+def fit_by(route: str, source: Any, k: int, options: Options) -> Fitted:
+    """Fit k components of the source by the route of that name."""
+    if route == "remembered":
+        return _remembered(source, k, options)
+    if route == COVARIANCE:
+        return _covariance(source, k, options)
+    return _steps(route, source, k, options)
+
+
+def scale_of(moments: Moments, rows: int, *, fading: bool) -> float:
+    """Return what M is divided by to be a covariance: one less than the weight of the rows."""
+    weight = float(moments.weight)
+    # An exact count where there is one: float32 counts lose single rows beyond 16 million.
+    near = not fading and abs(weight - rows) <= 1e-6 * rows
+    return max((rows if near else weight) - 1, 1e-12 if fading else 1)
+
+
+def from_stream(seen: stream.Stream, options: Options) -> Fitted:
+    """Return what a remembered game holds after one pass, or so far."""
+    memory, k = seen.state.memory, seen.state.like.shape[0]
+    scale = scale_of(seen.moments, seen.rows, fading=options.forget < 1)
+    found = Found(
+        np.asarray(memory.players)[:k],
+        np.asarray(memory.strengths, np.float64)[:k],
+        stream.estimated(seen, k, scale),
+        Ending(Outcome.STREAM_ENDED, "remembered", 1),
+        np.asarray(memory.players),
+    )
+    return Fitted(found, seen.moments, seen.rows, seen)
+
+
+def _remembered(source: Any, k: int, options: Options) -> Fitted:
+    """One remembered pass, and refinement where more passes are allowed."""
+    seen = stream.one_pass(options.game(), source, k, options.dtype, options.seed)
+    if options.most_passes() == 1:
+        return from_stream(seen, options)
+    goal = Goal(
+        source=source,
+        mean=seen.moments.mean if options.center else None,
+        k=k,
+        scale=scale_of(seen.moments, seen.rows, fading=False),
+        passes=options.most_passes(),
+        tol=options.tol,
+        seed=options.seed + 2,
+    )
+    players = seen.state.memory.players
+    found = refined(goal, players, route="remembered, then refined", used=1)
+    return Fitted(found, seen.moments, seen.rows)
+
+
+def _covariance(source: Any, k: int, options: Options) -> Fitted:
+    """Accumulate M in one pass; then every further product is with M and the data is not read."""
+    n, d = source.shape
+    total, moments = jnp.zeros((d, d), options.dtype), no_moments(d, options.dtype)
+    for rows in source():
+        total, moments = _accumulate_covariance(rows, total, moments)
+    if options.center:
+        total = total - moments.weight * moments.mean[:, None] * moments.mean[None, :]
+    matrix = SymmetricRows((total + total.T) / 2)
+    start = random_players(options.seed, options.players(k, d), d, options.dtype)
+    goal = Goal(
+        source=lambda: [matrix],
+        mean=None,
+        k=k,
+        scale=scale_of(moments, n, fading=False),
+        passes=300,
+        tol=options.tol or 1e-3,
+        seed=options.seed + 2,
+    )
+    found = refined(goal, start, route=COVARIANCE, used=0)
+    found = found._replace(ending=Ending(found.ending.outcome, COVARIANCE, 1))
+    return Fitted(found, moments, n)
+
+
+@jax.jit
+def _accumulate_covariance(
+    rows: DenseRows, total: jax.Array, moments: Moments
+) -> tuple[jax.Array, Moments]:
+    """Add one batch's X'X, and its moments."""
+    weighted = rows.values if rows.weights is None else rows.weights[:, None] * rows.values
+    return total + weighted.T @ rows.values, merge_moments(moments, batch_moments(rows))
+
+
+def _steps(route: str, source: Any, k: int, options: Options) -> Fitted:
+    """Play an algorithm of the registry: a pass for the mean, its own passes, one to measure."""
+    n, d = source.shape
+    moments = no_moments(d, options.dtype)
+    for rows in source():
+        moments = _add_moments(moments, rows)
+    mean = moments.mean if options.center else None
+    unit = _unit(source.batch(0), mean)
+    algorithm = _with_step_size(route, source, k, options, mean, unit)
+    state = algorithm.init(random_players(options.seed, k, d, options.dtype))
+    for _ in range(options.passes):
+        for rows in source():
+            state = _plain_step(algorithm, rows, state, mean, unit)
+    players = algorithm.components(state)
+    finite = bool(jnp.isfinite(players).all())
+    outcome = Outcome.STREAM_ENDED if finite else Outcome.DIVERGED
+    players = players if finite else random_players(options.seed, k, d, options.dtype)
+    settled = orthonormalise(players)
+    scale = scale_of(moments, n, fading=False)
+    measured = certificate(settled, image(source, settled, mean), k, scale=scale)
+    ending = Ending(outcome, route, options.passes + 2)
+    components = np.asarray(players)
+    found = Found(components, measured.rayleigh * scale, measured, ending, components)
+    return Fitted(found, moments, n)
+
+
+def _with_step_size(
+    route: str, source: Any, k: int, options: Options, mean: jax.Array | None, unit: float
+) -> Algorithm:
+    """Return the algorithm of that name, made for batches whose largest eigenvalue is near 1."""
+    settings: dict[str, Any] = {}
+    fields = getattr(REGISTRY[route], "__dataclass_fields__", {})
+    if "step_size" in fields:
+        settings["step_size"] = 0.25 if options.step_size is None else options.step_size
+    if "eigenvalues" in fields:
+        plain = Remembered()
+        state = plain.init(random_players(options.seed, k, source.shape[1], options.dtype))
+        state = _plain_step(plain, source.batch(0), state, mean, unit)
+        strengths = np.asarray(state.memory.strengths, np.float64)
+        # Strictly falling, as the theorem asks, also where the batch has repeated values.
+        falling = strengths[: k + 1] * (1 - 1e-6 * np.arange(min(k + 1, strengths.size)))
+        settings["eigenvalues"] = tuple(np.append(falling, 0.0)[: k + 1])
+    return make(route, **settings)
+
+
+@partial(jax.jit, static_argnums=0)
+def _plain_step(
+    algorithm: Algorithm, rows: DenseRows, state: Any, mean: jax.Array | None, unit: float
+) -> Any:
+    """Return the state after one batch of centred rows in the given unit."""
+    values = rows.values if mean is None else rows.values - mean[None, :]
+    scaled = (values / unit).astype(rows.values.dtype)
+    return algorithm.update(DenseRows(scaled, rows.weights), state)[0]
+
+
+@jax.jit
+def _add_moments(moments: Moments, rows: Any) -> Moments:
+    """Return the moments with one more batch."""
+    return merge_moments(moments, batch_moments(rows))
+
+
+def _unit(rows: DenseRows, mean: jax.Array | None) -> float:
+    """Return the root of one batch's largest eigenvalue: the unit that step sizes are told in."""
+    values = rows.values if mean is None else rows.values - mean[None, :]
+    plain = DenseRows(values, rows.weights)
+    players = random_players(0, min(4, values.shape[1]), values.shape[1], values.dtype)
+    for _ in range(10):
+        players = plain.directions(plain.scores(orthonormalise(players)))
+    top = float(settle(plain, orthonormalise(players))[0][0])
+    return float(np.sqrt(top)) if top > 0 else 1.0

@@ -1,0 +1,135 @@
+"""The remembered game over a stream: batches in, players, moments and an estimate out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from eigengame.algorithms import Remembered
+from eigengame.algorithms.remembered import RememberedState
+from eigengame.certificate import Certificate
+from eigengame.metrics import angular_error
+from eigengame.moments import Moments, batch_moments, fade_moments, merge_moments, no_moments
+
+
+class Stream(NamedTuple):
+    """A remembered game in progress, with what is reported beside it.
+
+    Attributes
+    ----------
+    state : RememberedState
+    moments : Moments
+        Of every feature.
+    rows : int
+        Rows seen, exactly.
+    looks : tuple of two (int, array of shape (k, d))
+        The components as they were at two earlier counts of rows, each at least twice the one before.
+    """
+
+    state: RememberedState
+    moments: Moments
+    rows: int
+    looks: tuple[tuple[int, jax.Array], tuple[int, jax.Array]]
+
+    @property
+    def earlier(self) -> jax.Array:
+        """The components when at most half as many rows had been seen, shape (k, d)."""
+        older, newer = self.looks
+        return newer[1] if 2 * newer[0] <= self.rows else older[1]
+
+
+Watch = Callable[[int, Stream], None]
+"""Called after each batch with the number of the pass and what is known so far."""
+
+
+def begin(algorithm: Remembered, k: int, d: int, dtype: Any, seed: int) -> Stream:
+    """Return a game in which nothing has been seen."""
+    # Drawn by NumPy: a game begins without compiling anything.
+    draws = np.random.default_rng(seed).normal(size=(d, algorithm.players_for(k, d)))
+    players = np.linalg.qr(draws)[0].T.astype(dtype)
+    state = algorithm.remember_nothing(jax.device_put(np.ascontiguousarray(players)), k)
+    start = (0, jax.device_put(players[:k]))
+    return Stream(state, no_moments(d, dtype), 0, (start, start))
+
+
+def take(algorithm: Remembered, memory: Stream, rows: Any, count: int) -> Stream:
+    """Return the game after one more batch, of which `count` rows are not padding."""
+    state, moments, components = _step(algorithm, rows, memory.state, memory.moments)
+    seen, (_, newer) = memory.rows + count, memory.looks
+    if seen < max(2 * newer[0], 1):
+        return Stream(state, moments, seen, memory.looks)
+    return Stream(state, moments, seen, (newer, (seen, components)))
+
+
+def merge(algorithm: Remembered, one: Stream, other: Stream) -> Stream:
+    """Return the game of both streams together, as if one had followed the other."""
+    state = algorithm.merge(one.state, other.state)
+    moments = merge_moments(one.moments, other.moments)
+    larger = one if one.rows >= other.rows else other
+    look = (larger.rows, algorithm.components(larger.state))
+    return Stream(state, moments, one.rows + other.rows, (look, look))
+
+
+def moved(stream: Stream, shift: jax.Array) -> Stream:
+    """Return the same stream told from another origin: all means move by `shift` (d,)."""
+    memory, moments = stream.state.memory, stream.moments
+    state = stream.state._replace(memory=memory._replace(mean=memory.mean + shift))
+    return stream._replace(state=state, moments=moments._replace(mean=moments.mean + shift))
+
+
+@partial(jax.jit, static_argnums=0)
+def _step(
+    algorithm: Remembered, rows: Any, state: RememberedState, moments: Moments
+) -> tuple[RememberedState, Moments, jax.Array]:
+    """Return state, moments and components after one batch: one compilation for each shape."""
+    counted = rows
+    if algorithm.forget != 1:
+        counted, keep = algorithm.fade(rows, moments.weight.dtype)
+        moments = fade_moments(moments, keep)
+    moments = merge_moments(moments, batch_moments(counted))
+    state, _ = algorithm.update(rows, state)
+    return state, moments, algorithm.components(state)
+
+
+def one_pass(
+    algorithm: Remembered, source: Any, k: int, dtype: Any, seed: int, watch: Watch | None = None
+) -> Stream:
+    """Return the game after one pass over the source."""
+    n, d = source.shape
+    memory = begin(algorithm, k, d, dtype, seed)
+    for rows in source():
+        before = memory
+        memory = take(algorithm, memory, rows, min(source.size, n - memory.rows))
+        # Never more than two batches at once: wait for the one before the one just sent.
+        jax.block_until_ready(before.state.step)
+        if watch is not None:
+            watch(1, memory)
+    return memory
+
+
+def estimated(memory: Stream, k: int, scale: float) -> Certificate:
+    """Return what one pass can say: how far components moved since half of the rows were seen."""
+    known = memory.state.memory
+    values = np.asarray(known.strengths, np.float64)
+    below = np.append(values[1:], 0.0)[:k]
+    above = np.append(np.inf, values[:-1])[:k]
+    moved = angular_error(
+        np.asarray(known.players, np.float64)[:k], np.asarray(memory.earlier, np.float64)
+    )
+    unknown = np.full(k, np.nan)
+    return Certificate(
+        kind="estimate",
+        rayleigh=values[:k] / scale,
+        residual=unknown,
+        gap=np.minimum(values[:k] - below, above - values[:k]) / scale,
+        angle=np.where(values[:k] > 0, moved, math.pi / 2),
+        level=float(values[-1] / scale) if values.size > k else 0.0,
+        confidence=0.0,
+        gradient_angle=unknown,
+        penalty_ratio=unknown,
+    )

@@ -1,0 +1,69 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eigengame import BestResponse, as_rows, metrics, play, random_players, testing
+from eigengame.game.best_response import best_responses, standing
+from tests import oracle
+from tests.tolerance import assert_close
+
+K, D = 4, 12
+PROBLEM = testing.rows_with(testing.harmonic(D), 40, seed=0)
+ROWS = as_rows(PROBLEM.data)
+MATRIX = PROBLEM.data.T @ PROBLEM.data
+
+
+def three_directions(players, moves, i):
+    """The space of player i: its vector, its tangent gradient, its previous move."""
+    gradient = oracle.algorithm_2_gradient(PROBLEM.data, players, i)
+    gradient = gradient - (gradient @ players[i]) * players[i]
+    return np.array([players[i], gradient, moves[i]])
+
+
+@given(st.integers(0, 2**31 - 1))
+@settings(max_examples=25, deadline=None)
+def test_each_player_reaches_its_exact_maximum_over_its_three_directions(seed):
+    players = np.asarray(random_players(seed, K, D, "float64"))
+    moves = np.asarray(random_players(seed + 1, K, D, "float64"))
+    after, _, _ = best_responses(ROWS, standing(ROWS, players, moves))
+    for i in range(K):
+        a = MATRIX.copy()
+        for v in players[:i]:
+            a -= np.outer(MATRIX @ v, MATRIX @ v) / (v @ MATRIX @ v)
+        space = np.linalg.qr(three_directions(players, moves, i).T)[0]
+        best = np.linalg.eigvalsh(space.T @ a @ space)[-1]
+        assert oracle.utility(np.asarray(after.players)[i], players[:i], MATRIX) == pytest.approx(
+            best, rel=1e-9
+        )
+
+
+def test_scores_follow_by_linearity_and_players_stay_unit(dtype):
+    rows = as_rows(PROBLEM.data.astype(dtype))
+    players = random_players(0, K, D, dtype)
+    now = standing(rows, players, 0 * players)
+    for _ in range(15):
+        now, _, _ = best_responses(rows, now)
+    assert_close(now.scores, rows.scores(now.players), factor=10)
+    assert_close(np.linalg.norm(now.players, axis=1), np.ones(K, dtype))
+    assert now.players.dtype == dtype
+
+
+def test_all_players_in_parallel_from_random_starts_find_a_long_tail():
+    problem = testing.rows_with(testing.harmonic(200), 400, seed=1)
+    played = play(BestResponse(rounds=40), problem.data, k=8, rounds=1)
+    errors = metrics.angular_error(np.asarray(played.components), problem.components)
+    assert metrics.streak_of(errors, np.pi / 32) == 8
+
+
+def test_it_goes_on_to_the_floor_of_the_dtype_and_stays_there(dtype):
+    problem = testing.rows_with(testing.exponential(D, 1, 1e-2), 40, seed=2)
+    played = play(BestResponse(rounds=50), problem.data.astype(dtype), k=K, rounds=4)
+    errors = metrics.angular_error(np.asarray(played.components, np.float64), problem.components)
+    # Rounding of products in M, over a relative gap of about a third, at up to 10 times.
+    assert errors.max() < 300 * np.finfo(dtype).eps
+
+
+def test_bad_rounds_are_named():
+    with pytest.raises(ValueError, match="rounds=0"):
+        BestResponse(rounds=0)
