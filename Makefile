@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 # One BLAS thread pool per test worker: two workers on two cores, not two pools on each.
 WORKERS ?= 2
 
-.PHONY: help demo test test-slow lint format bench docs clean
+.PHONY: help demo torch test test-slow lint format bench docs clean
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | column -t -s '	'
 
@@ -21,6 +21,10 @@ $(VENV)/.installed-%: pyproject.toml | $(BIN)/python
 demo: $(VENV)/.installed-plots  ## fit scikit-learn's digits, print a table, draw a picture
 	@echo "==> fitting the handwritten digits that come with scikit-learn"
 	@$(BIN)/python examples/demo.py
+
+torch: $(VENV)/.installed-test  ## add PyTorch, so that the tests that need it run too
+	@echo "==> installing PyTorch (CPU)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
 
 test: $(VENV)/.installed-test  ## run the tests (a few minutes on two cores)
 	@echo "==> running the tests"
@@ -40,9 +44,13 @@ format: $(VENV)/.installed-lint  ## put the code into the project's format
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
-bench: $(VENV)/.installed-test  ## time the algorithms side by side (results in benchmarks/results)
-	@echo "==> running the benchmarks"
-	@$(BIN)/python benchmarks/updates.py
+bench: $(VENV)/.installed-test  ## measure ourselves and our peers (an hour; results in benchmarks/results)
+	@echo "==> installing the peers of benchmarks/requirements.txt"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r benchmarks/requirements.txt
+	@echo "==> one update of each algorithm"
+	@$(BIN)/python -m benchmarks.updates
+	@echo "==> fits, side by side with our peers"
+	@$(BIN)/python -m benchmarks.peers
 
 docs: $(VENV)/.installed-docs  ## build the documentation into site/
 	@echo "==> building the documentation into site/"

@@ -59,7 +59,9 @@ def problems() -> Iterator[tuple[str, np.ndarray]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / "defaults.md")
+    parser.add_argument(
+        "--out", type=Path, default=Path(__file__).parent / "results" / "defaults.md"
+    )
     out = parser.parse_args().out
     head = " | ".join(f"+{extra}, {rounds} round{'s'[: rounds - 1]}" for extra, rounds in CHOICES)
     lines = [f"| data | batch | {head} |", "|---|---|" + "---|" * len(CHOICES)]

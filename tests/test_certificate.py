@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from eigengame import as_rows, metrics, testing
 from eigengame.certificate import angle_bounds, certificate, missed_level
 from eigengame.images import improve, measure
+from eigengame.outcome import Outcome
 from eigengame.probes import draw_probes, power_probes
 from eigengame.refine import Goal, certify, refined
-from eigengame.outcome import Outcome
 
 D, K = 40, 4
 SPECTRA = {

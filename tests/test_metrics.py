@@ -37,6 +37,12 @@ def test_a_zero_player_is_a_right_angle_away():
     assert metrics.angular_error(np.zeros((1, 3)), np.eye(3)) == pytest.approx(math.pi / 2)
 
 
+def test_players_that_are_no_numbers_are_at_no_angle():
+    players = np.full((1, 3), np.nan)
+    assert np.isnan(metrics.angular_error(players, np.eye(3))).all()
+    assert metrics.longest_streak(players, np.eye(3)) == 0
+
+
 def test_streak_is_the_papers_example():
     players = turned([math.pi / 16, math.pi / 4, math.pi / 10])
     assert metrics.longest_streak(players, np.eye(8)) == 1
@@ -86,3 +92,9 @@ def test_shapes_that_do_not_fit_are_refused():
         metrics.angular_error(np.eye(8), np.eye(8)[:3])
     with pytest.raises(ValueError, match="give one of them"):
         metrics.true_components()
+    with pytest.raises(ValueError, match="as many true components"):
+        metrics.subspace_distance(np.eye(8)[:3], np.eye(8)[:2])
+    with pytest.raises(ValueError, match="not its own transpose"):
+        metrics.true_components(matrix=[[1.0, 2.0], [0.0, 1.0]])
+    with pytest.raises(ValueError, match="not its own transpose"):
+        metrics.true_components(matrix=np.ones((2, 3)))

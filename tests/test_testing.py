@@ -41,6 +41,13 @@ def test_a_stream_has_the_covariance_it_says():
     np.testing.assert_allclose(values, [4, 2, 1], rtol=0.05)
 
 
+def test_a_matrix_for_a_spectrum_is_told_apart():
+    with pytest.raises(
+        ValueError, match=r"spectrum has shape \(2, 2\): give a list of eigenvalues"
+    ):
+        testing.matrix_with(np.eye(2))
+
+
 @pytest.mark.parametrize("bad", [[1.0, 2.0], [1.0, -1.0], [np.nan], []])
 def test_impossible_spectra_are_refused(bad):
     with pytest.raises(ValueError, match="spectrum"):

@@ -33,7 +33,8 @@ class EigenGamePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     Parameters
     ----------
     n_components : int, float or None
-        How many components; or the share of the variance to reach, in (0, 1); or all there are.
+        How many components; or the share of the variance to reach, in (0, 1); or, by default, all that
+        have any variance.
     algorithm : str
         "remembered" (the default), "auto" (takes the covariance where that is cheaper, and says so in
         `outcome_`), or any name of `eigengame.REGISTRY`.
@@ -162,6 +163,8 @@ class EigenGamePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
                 # A row of weight 3 is three rows: weighted and repeated data must agree on "all".
                 n = X.shape[0] if weights is None else int(np.ceil(weights.sum()))
                 self._fit_count(X, weights, self._count((n, X.shape[1])))
+                if self.n_components is None:
+                    self._drop_empty(X, weights)
         return self
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> EigenGamePCA:
@@ -243,6 +246,13 @@ class EigenGamePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         fitted = routes.fit_by(self._route(source, k), source, k, self._options)
         self._stream, self._stream_shape = fitted.stream, (k, X.shape[1])
         self._name(fitted)
+
+    def _drop_empty(self, X: Any, weights: Any) -> None:
+        """Fit again without components that have no variance, where all that have some are wanted."""
+        least = 1e3 * np.finfo(self._options.dtype).eps * self.explained_variance_[0]
+        rank = int(np.sum(self.explained_variance_ > least))
+        if 0 < rank < self.n_components_:
+            self._fit_count(X, weights, rank)
 
     def _fit_share(self, X: Any, weights: Any, share: float) -> None:
         """Fit more and more components until they explain the share asked for."""

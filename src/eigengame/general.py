@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 
 from eigengame import _check
-from eigengame.game.rows import floating, small_product
+from eigengame.game.rows import floating, full_product
 from eigengame.game.utilities import PAPER, Rules, overlap_ratios
 
 Apply = Callable[[Any, jax.Array], jax.Array]
@@ -34,7 +34,7 @@ def output_utilities(own: jax.Array, known: jax.Array, rules: Rules = PAPER) -> 
     Utilities are eq. obj with outputs $f_i(X)$ in the place of scores. `own` and `known` are the same
     numbers; keeping them apart keeps a player from moving its parents.
     """
-    cross = small_product(known.T, own)
+    cross = full_product(known.T, own)
     ratios = overlap_ratios(cross, jnp.sum(jnp.square(known), axis=0), rules)
     return jnp.sum(jnp.square(own), axis=0) - jnp.sum(ratios * cross, axis=0)
 

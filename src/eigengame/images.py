@@ -17,7 +17,7 @@ import numpy as np
 from scipy.linalg import eigh
 
 from eigengame.game.rounds import residual_directions
-from eigengame.game.rows import small_product
+from eigengame.game.rows import full_product
 from eigengame.game.sphere import orthonormalise
 
 Passes = Callable[[], Iterable[Any]]
@@ -62,7 +62,7 @@ def _accumulate(
     """Add one batch's share of M W, and of the scores' sums."""
     scores = rows.scores(block)
     if centred:
-        sums = sums + small_product(scores.T, rows.constant())
+        sums = sums + full_product(scores.T, rows.constant())
     return total + rows.directions(scores), sums
 
 
@@ -75,7 +75,7 @@ def measure(source: Passes, players: jax.Array, mean: jax.Array | None) -> Refin
 def improve(source: Passes, now: Refined, mean: jax.Array | None) -> Refined:
     """Return better players by one pass over the residual directions."""
     players, images = now.players
-    gram = small_product(players, images.T)
+    gram = full_product(players, images.T)
     fresh = residual_directions(players, images, gram)
     directions, pictures = [players, fresh], [images, image(source, fresh, mean)]
     if now.moves is not None:
@@ -124,10 +124,10 @@ def _inner_products(left: jax.Array, right: jax.Array) -> np.ndarray:
     """Return `left @ right.T` in float64, summed in float64 too unless that would be a long sum."""
     if left.size <= 2**25:
         return np.asarray(left, np.float64) @ np.asarray(right, np.float64).T
-    return np.asarray(small_product(left, right.T), np.float64)
+    return np.asarray(full_product(left, right.T), np.float64)
 
 
 def _combine(coefficients: np.ndarray, space: Imaged) -> Imaged:
     """Return combinations of directions and, alike, of their images."""
     turn = jnp.asarray(coefficients, space.directions.dtype)
-    return Imaged(small_product(turn, space.directions), small_product(turn, space.images))
+    return Imaged(full_product(turn, space.directions), full_product(turn, space.images))

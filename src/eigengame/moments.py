@@ -34,14 +34,12 @@ def batch_moments(rows: DenseRows | SparseRows) -> Moments:
         sums = jax.ops.segment_sum(share, rows.column, rows.features)
         squares = jax.ops.segment_sum(share * rows.entries, rows.column, rows.features)
     else:
-        values = rows.values
-        once = jnp.ones(values.shape[0], values.dtype)
-        weights = once if rows.weights is None else rows.weights
-        weighted = weights[:, None] * values
-        sums, squares = jnp.sum(weighted, axis=0), jnp.sum(weighted * values, axis=0)
-    count = jnp.sum(weights)
-    mean = sums / jnp.where(count > 0, count, 1)
-    return Moments(count, mean, jnp.maximum(squares - count * jnp.square(mean), 0))
+        sums = jnp.sum(rows.constant() * rows.values, axis=0)
+        squares = jnp.sum(jnp.square(rows.values), axis=0)
+        weights = jnp.square(rows.constant())
+    weight = jnp.sum(weights)
+    mean = sums / jnp.where(weight > 0, weight, 1)
+    return Moments(weight, mean, jnp.maximum(squares - weight * jnp.square(mean), 0))
 
 
 def merge_moments(one: Moments, other: Moments) -> Moments:

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from eigengame.certificate import missed_level
-from eigengame.game.rows import small_product
+from eigengame.game.rows import full_product
 from eigengame.images import Passes, image
 
 
@@ -60,8 +60,8 @@ def power_probes(
 def _outside(directions: jax.Array, players: jax.Array) -> jax.Array:
     """Return the directions without their part in the players' span, twice over."""
     for _ in range(2):
-        inside = small_product(directions, players.T)
-        directions = directions - small_product(inside, players)
+        inside = full_product(directions, players.T)
+        directions = directions - full_product(inside, players)
     return directions
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from eigengame import stream
 from eigengame.algorithms import REGISTRY, Algorithm, Remembered, make
 from eigengame.certificate import certificate
-from eigengame.game.rows import DenseRows, SymmetricRows
+from eigengame.game.rows import DenseRows, SymmetricRows, full_product
 from eigengame.game.settle import settle
 from eigengame.game.sphere import orthonormalise, random_players
 from eigengame.images import image
@@ -44,13 +44,12 @@ class Options:
         return self.game().players_for(k, d)
 
     def game(self) -> Remembered:
-        """Return the remembered game with these options."""
+        """Return the remembered game with these options: the same for every seed, so compiled once."""
         return Remembered(
             extra=self.extra,
             rounds=self.rounds,
             center=self.center,
             forget=self.forget,
-            seed=self.seed + 1,
         )
 
     def most_passes(self) -> int:
@@ -156,8 +155,9 @@ def _accumulate_covariance(
     rows: DenseRows, total: jax.Array, moments: Moments
 ) -> tuple[jax.Array, Moments]:
     """Add one batch's X'X, and its moments."""
-    weighted = rows.values if rows.weights is None else rows.weights[:, None] * rows.values
-    return total + weighted.T @ rows.values, merge_moments(moments, batch_moments(rows))
+    return total + full_product(rows.values.T, rows.values), merge_moments(
+        moments, batch_moments(rows)
+    )
 
 
 def _steps(route: str, source: Any, k: int, options: Options) -> Fitted:
@@ -210,9 +210,8 @@ def _plain_step(
     algorithm: Algorithm, rows: DenseRows, state: Any, mean: jax.Array | None, unit: float
 ) -> Any:
     """Return the state after one batch of centred rows in the given unit."""
-    values = rows.values if mean is None else rows.values - mean[None, :]
-    scaled = (values / unit).astype(rows.values.dtype)
-    return algorithm.update(DenseRows(scaled, rows.weights), state)[0]
+    scaled = (rows.centred(mean).values / unit).astype(rows.values.dtype)
+    return algorithm.update(DenseRows(scaled, rows.roots), state)[0]
 
 
 @jax.jit
@@ -223,9 +222,8 @@ def _add_moments(moments: Moments, rows: Any) -> Moments:
 
 def _unit(rows: DenseRows, mean: jax.Array | None) -> float:
     """Return the root of one batch's largest eigenvalue: the unit that step sizes are told in."""
-    values = rows.values if mean is None else rows.values - mean[None, :]
-    plain = DenseRows(values, rows.weights)
-    players = random_players(0, min(4, values.shape[1]), values.shape[1], values.dtype)
+    plain, d = rows.centred(mean), rows.width
+    players = random_players(0, min(4, d), d, rows.values.dtype)
     for _ in range(10):
         players = plain.directions(plain.scores(orthonormalise(players)))
     top = float(settle(plain, orthonormalise(players))[0][0])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -13,6 +14,7 @@ import numpy as np
 from eigengame.algorithms import Remembered
 from eigengame.algorithms.remembered import RememberedState
 from eigengame.certificate import Certificate
+from eigengame.game.rows import DenseRows
 from eigengame.metrics import angular_error
 from eigengame.moments import Moments, batch_moments, fade_moments, merge_moments, no_moments
 
@@ -91,7 +93,10 @@ def _step(
     if algorithm.forget != 1:
         counted, keep = algorithm.fade(rows, moments.weight.dtype)
         moments = fade_moments(moments, keep)
-    moments = merge_moments(moments, batch_moments(counted))
+    own = batch_moments(counted)
+    moments = merge_moments(moments, own)
+    if algorithm.forget == 1 and isinstance(rows, DenseRows):
+        rows = replace(rows, mean=own.mean)
     state, _ = algorithm.update(rows, state)
     return state, moments, algorithm.components(state)
 

@@ -6,7 +6,18 @@ import numpy as np
 import optax
 import pytest
 
-from eigengame import Alpha, Rules, as_rows, metrics, play, play_stream, random_players, testing
+from eigengame import (
+    Alpha,
+    Rules,
+    as_rows,
+    as_symmetric_rows,
+    metrics,
+    play,
+    play_stream,
+    random_players,
+    testing,
+)
+from eigengame.game.utilities import gradients, utilities
 from tests import oracle
 from tests.tolerance import assert_close
 
@@ -143,22 +154,106 @@ def test_without_the_hierarchy_some_nash_is_found_but_not_the_order():
     assert float(played.info.direction_norms[-1].max()) < 1e-2
 
 
-def test_the_bias_of_alpha_falls_with_the_batch():
+@pytest.mark.parametrize(
+    ("rules", "step_size"),
+    [
+        (Rules(hierarchy=False), 1e-4),
+        (Rules(hierarchy=False), 1e-5),
+        # Without the normaliser penalties are of the size of M squared: so is one over the step.
+        (Rules(hierarchy=False, normaliser=False), 1e-6),
+        (Rules(hierarchy=False, normaliser=False), 3e-7),
+    ],
+)
+def test_without_order_no_leading_components_are_found_on_the_papers_spectrum(rules, step_size):
+    # A footnote of Design Decisions has at most 1 without order, and 5 without the normaliser too.
+    rows = as_symmetric_rows(np.diag(testing.linear(50)))
+    for seed in range(2):
+        played = play(Alpha(step_size, rules=rules), rows, k=50, rounds=3000, seed=seed)
+        found = np.asarray(played.components)
+        assert metrics.longest_streak(found, np.eye(50)) <= 1
+        # Nor if one looks for them among all players.
+        matched = found[metrics.match(found, np.eye(50))]
+        assert metrics.longest_streak(matched, np.eye(50)) <= 1
+        assert np.sum(metrics.angular_error(matched, np.eye(50)) <= math.pi / 8) <= 3
+
+
+def test_with_order_the_same_game_finds_them():
+    rows = as_symmetric_rows(np.diag(testing.linear(50)))
+    played = play(Alpha(1e-3), rows, k=50, rounds=3000)
+    assert metrics.longest_streak(np.asarray(played.components), np.eye(50)) >= 48
+
+
+def test_the_bias_of_alphas_direction_falls_with_the_batch():
     rng = np.random.default_rng(0)
     players, x = start(), PROBLEM.data * math.sqrt(len(PROBLEM.data))
 
-    def mean_direction(size, draws):
+    def direction(batch):
+        return gradients(as_rows(batch), players)
+
+    def bias(size, draws=20_000):
+        """How far the mean direction of the last player is from its direction on all rows."""
         picks = rng.integers(0, len(x), size=(draws, size))
         batches = jnp.asarray(x[picks]) / math.sqrt(size)
-        gradients = jax.vmap(
-            lambda b: Alpha().update(as_rows(b), Alpha().init(players))[1].utilities
-        )
-        return np.asarray(gradients(batches)).mean(axis=0)
+        off = jax.vmap(direction)(batches).mean(axis=0) - exact
+        return float(jnp.linalg.norm(off[-1]))
 
-    exact = mean = play(Alpha(), x / math.sqrt(len(x)), players=players, rounds=1).info.utilities[0]
-    bias = [np.abs(mean_direction(size, 20_000) - mean)[-1] for size in (4, 32)]
-    assert bias[0] > 4 * bias[1]
-    assert bias[0] > 0.05 * float(exact[-1])
+    exact = direction(jnp.asarray(x) / math.sqrt(len(x)))
+    small, large = bias(4), bias(32)
+    # The ratio of two sums over a batch: its bias goes with one over the size of the batch.
+    assert small > 4 * large
+    assert small > 0.05 * float(jnp.linalg.norm(exact[-1]))
+
+
+@pytest.mark.parametrize("rules", [Rules(h, n) for h in (True, False) for n in (True, False)])
+def test_an_update_follows_the_autodiff_gradient_of_the_utility_of_its_rules(rules):
+    players, rows = start(), as_rows(PROBLEM.data)
+
+    def own_utility(v, i):
+        scores = rows.scores(players.at[i].set(v))
+        return utilities(rows.gram(scores, scores), rules)[i]
+
+    moved = []
+    for i in range(K):
+        gradient = jax.grad(own_utility)(players[i], i)
+        w = players[i] + 0.1 * (gradient - (gradient @ players[i]) * players[i])
+        moved.append(w / jnp.linalg.norm(w))
+    for given in (rules, tuple(rules)):
+        played = play(Alpha(0.1, rules=given), PROBLEM.data, players=players, rounds=1)
+        assert_close(played.components, jnp.stack(moved))
+
+
+@pytest.mark.parametrize("options", [{"lag": 2}, {"dropout": 0.5, "seed": 3}])
+def test_own_batches_answer_to_what_was_last_heard(options):
+    own = np.random.default_rng(2).normal(size=(K, 12, D))
+    algorithm = Alpha(0.01, own_batches=True, **options)
+    state = algorithm.init(start())
+    for _ in range(5):
+        heard, players = np.asarray(state.heard), np.asarray(state.players)
+        expected = []
+        for i, v in enumerate(players):
+            gradient = oracle.algorithm_2_gradient(own[i], np.array([*heard[:i], v]), i)
+            w = v + 0.01 * (gradient - (gradient @ v) * v)
+            expected.append(w / np.linalg.norm(w))
+        state, _ = algorithm.update(as_rows(own), state)
+        assert_close(state.players, np.array(expected))
+    # What was heard is a player as it was, and not always as it is.
+    assert np.any(np.asarray(state.heard) != np.asarray(state.players))
+
+
+def test_a_short_player_stays_short_on_the_ball_and_not_on_the_sphere():
+    ball = Alpha(1e-3, surface="ball", riemannian=False)
+    state = ball.init(start() / 2)
+    moved = ball.update(as_rows(PROBLEM.data), state)[0].players
+    gradient = gradients(as_rows(PROBLEM.data), start() / 2)
+    assert_close(moved, start() / 2 + 1e-3 * gradient)
+    plain = Alpha(1e-3, riemannian=False)
+    moved = plain.update(as_rows(PROBLEM.data), state)[0].players
+    assert_close(jnp.linalg.norm(moved, axis=1), np.ones(K))
+
+
+def test_a_lag_beyond_int32_is_never_heard():
+    played = play(Alpha(0.1, lag=10**12), PROBLEM.data, players=start(), rounds=3)
+    assert_close(played.state.heard, start())
 
 
 @pytest.mark.parametrize(
@@ -171,6 +266,11 @@ def test_the_bias_of_alpha_falls_with_the_batch():
         ({"surface": "cube"}, "surface='cube'"),
         ({"lag": 0}, "lag=0"),
         ({"dropout": 1.0}, r"dropout=1\.0"),
+        ({"surface": "ball"}, "give riemannian=False"),
+        ({"optimizer": "adam"}, "optimizer='adam': give an optax optimiser"),
+        ({"rules": (True,)}, r"rules=\(True,\): give Rules"),
+        ({"rules": ("yes", "no")}, "each True or False"),
+        ({"seed": 1.5}, r"seed=1\.5"),
     ],
 )
 def test_bad_options_are_named(options, words):

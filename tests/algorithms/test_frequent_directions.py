@@ -150,7 +150,7 @@ def test_weighted_and_sparse_rows_are_sketched_like_the_rows_they_stand_for():
     sparse = SparseRows(
         jnp.asarray(x[row, column]), jnp.asarray(row), jnp.asarray(column), jnp.asarray(weights), D
     )
-    dense = DenseRows(jnp.asarray(x), jnp.asarray(weights))
+    dense = DenseRows.weighted(jnp.asarray(x), jnp.asarray(weights))
     algorithm = FrequentDirections(L)
     for rows in (sparse, dense):
         np.testing.assert_allclose(rows.dense(), np.sqrt(weights)[:, None] * x)

@@ -40,7 +40,9 @@ def stream_of(x, size, game, dtype="float64", k=K):
         weights = np.zeros(size, dtype)
         weights[: len(block)] = 1
         values = np.pad(block, ((0, size - len(block)), (0, 0))).astype(dtype)
-        state, _ = _update(game, DenseRows(jnp.asarray(values), jnp.asarray(weights)), state)
+        state, _ = _update(
+            game, DenseRows.weighted(jnp.asarray(values), jnp.asarray(weights)), state
+        )
     return state
 
 
@@ -77,7 +79,7 @@ def test_rows_under_a_memory_are_the_stacked_rows_of_the_design():
     assert_close(rows.gram(scores, scores), scores.T @ scores)
     some = jnp.asarray(RNG.normal(size=scores.shape))
     assert_close(rows.directions(some), np.asarray(some).T @ z)
-    mean_after, weight = rows.mean_and_count()
+    mean_after, weight = rows.mean_and_weight()
     assert_close(mean_after, (n * np.asarray(memory.mean) + M * mean) / (n + M))
     assert float(weight) == n + M
 
@@ -127,7 +129,8 @@ def test_gram_space_is_the_exact_update_and_score_space_played_long_agrees(weigh
     rng = np.random.default_rng(5)
     memory, x = memory_of(1, 5), rng.normal(size=(8, D))
     weights = jnp.asarray(rng.uniform(0, 2, 8)) if weighted else None
-    rows = DenseRows(jnp.asarray(x), weights)
+    plain = jnp.asarray(x)
+    rows = DenseRows(plain) if weights is None else DenseRows.weighted(plain, weights)
     state = (
         Remembered(extra=2, center=True)
         .init(memory.players[:3])
@@ -243,7 +246,7 @@ def test_forgetting_follows_a_stream_that_drifts():
 def test_weights_count_like_repetitions():
     x = gaussian(30, testing.harmonic(8), seed=3)
     counts = np.random.default_rng(1).integers(0, 4, 30)
-    rows = DenseRows(jnp.asarray(x), jnp.asarray(counts, "float64"))
+    rows = DenseRows.weighted(jnp.asarray(x), jnp.asarray(counts, "float64"))
     game = Remembered(extra=5, center=True, rounds=3)
     start = game.init(random_players(0, K, 8, "float64"))
     weighted = game.update(rows, start)[0].memory

@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 
 from eigengame import as_rows, as_symmetric_rows, random_players, settle, testing
+from eigengame.game.settle import settle_coefficients
 from eigengame.metrics import angular_error
 from tests.tolerance import assert_close
 
@@ -25,6 +26,27 @@ def test_settled_players_are_orthonormal_and_diagonalise_m():
     assert_close(players @ players.T, np.eye(4))
     scores = rows.scores(players)
     assert_close(rows.gram(scores, scores), np.diag(values))
+
+
+def test_arrays_and_lists_settle_as_rows_do():
+    x, players = np.random.default_rng(0).normal(size=(20, 7)), random_players(0, 3, 7, "float64")
+    values, settled = settle(x.tolist(), np.asarray(players).tolist())
+    expected_values, expected = settle(as_rows(x), players)
+    assert_close(values, expected_values)
+    assert_close(settled, expected)
+    with pytest.raises(ValueError, match="players has 6 features but rows has 7"):
+        settle(x, players[:, :6])
+
+
+def test_a_direction_above_the_cutoff_counts_and_one_below_it_does_not(dtype):
+    # Overlaps diag(1, 1, s): s is kept above k eps and dropped below it.
+    eps = float(np.finfo(dtype).eps)
+    for size, kept in ((10 * eps, True), (eps, False)):
+        overlaps = jnp.asarray(np.diag([1.0, 1.0, size]), dtype)
+        gram = jnp.asarray(np.diag([3.0, 2.0, 5.0 * size]), dtype)
+        values, coefficients = settle_coefficients(gram, overlaps)
+        assert_close(values, np.array([5.0, 3, 2] if kept else [3.0, 2, 0], dtype))
+        assert np.isfinite(coefficients).all()
 
 
 @pytest.mark.parametrize("nearness", [0.0, 1e-12, 1e-9])

@@ -28,6 +28,13 @@ def test_retraction_leaves_a_zero_row_zero():
     np.testing.assert_array_equal(sphere.retract(jnp.zeros((2, 3))), 0)
 
 
+def test_safe_norms_do_not_underflow_nor_overflow():
+    scales = np.array([1e-30, 1e-10, 1.0, 1e10, 1e30], "float32")
+    lengths = sphere.safe_norms(jnp.asarray(scales)[:, None] * jnp.ones((5, 4), "float32"))
+    assert_close(lengths / scales, np.full(5, 2.0))
+    np.testing.assert_array_equal(sphere.safe_norms(jnp.zeros((2, 4))), 0)
+
+
 def test_ball_keeps_short_rows_and_shortens_long_ones():
     players = jnp.array([[0.3, 0.4], [3.0, 4.0]])
     assert_close(sphere.into_ball(players), np.array([[0.3, 0.4], [0.6, 0.8]]))

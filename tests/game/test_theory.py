@@ -74,20 +74,89 @@ def test_printed_worked_example_steps_near_18_degrees_for_kappa_10():
     assert 18 < threshold < 19
 
 
+@pytest.mark.parametrize("kappa", [2.0, 10.0, 100.0])
 @pytest.mark.parametrize("degrees", [5.0, 18.3, 30.0, 60.0])
-def test_the_worked_examples_own_game_has_no_such_step(degrees):
+def test_the_worked_examples_own_game_has_no_such_step(degrees, kappa):
     # Delta_1 = v_i and Delta_i = v_1, as the example says, for i = 2: optimise and see.
-    theta, kappa = math.radians(degrees), 10.0
+    theta = math.radians(degrees)
     m = np.diag([kappa, 1.0])
     parent = np.array([math.cos(theta), math.sin(theta)])
     grid = np.linspace(-math.pi / 2, math.pi / 2, 20_001)
     best = max(
         grid, key=lambda t: oracle.utility(np.array([math.sin(t), math.cos(t)]), [parent], m)
     )
-    assert abs(best) == pytest.approx(theory.worked_example_corrected(theta), abs=2e-4)
+    # Off by the parent's error, whatever kappa: orthogonal to the parent, on the other side.
+    assert best == pytest.approx(-theta, abs=2e-4)
+    assert theory.worked_example_corrected(theta) == theta
     by_lemma = theory.error_propagation([kappa, 1.0], [theta], [[0.0, 1.0]], [1.0, 0.0])
+    assert by_lemma.argmax() == pytest.approx(-theta)
     assert by_lemma.deviation() == pytest.approx(theta)
-    assert abs(theory.worked_example(theta, kappa) - theta) > 0.005
+
+
+def test_the_printed_example_is_off_its_own_game_where_it_steps():
+    theta = math.radians(25.0)
+    assert math.degrees(theory.worked_example(theta, 10.0)) > 60
+    assert math.degrees(theory.worked_example_corrected(theta)) == pytest.approx(25)
+
+
+@pytest.mark.parametrize(("a", "b"), [(-2.0, 1.0), (-2.0, -1.0), (2.0, 1.0), (2.0, -1.0)])
+def test_the_printed_phase_has_the_other_sign_and_for_positive_a_another_quadrant(a, b):
+    sinusoid = theory.Sinusoid(a, b, 0.3)
+    theta = np.linspace(-math.pi / 2, math.pi / 2, 101)
+
+    def with_phase(phase):
+        return (math.hypot(a, b) * np.cos(2 * theta + phase) + a) / 2 + 0.3
+
+    phase, printed = math.atan2(b, -a), math.atan(b / a)
+    np.testing.assert_allclose(with_phase(phase), sinusoid.utility(theta), atol=1e-12)
+    assert np.abs(with_phase(printed) - sinusoid.utility(theta)).max() > 0.5
+    turn = -phase if a < 0 else math.pi - phase
+    assert math.remainder(printed - turn, 2 * math.pi) == pytest.approx(0, abs=1e-12)
+
+
+def test_the_optimum_of_the_arctan_bends_by_2_cos_and_not_2_over_cos():
+    # Lemma arctan_error_prop: u'' = 2 cos(2 theta) [A + B tan(2 theta)], by differences.
+    sinusoid, theta, h = theory.Sinusoid(-1.3, 0.8, 0.2), 0.3, 1e-4
+    u = sinusoid.utility
+    second = (u(theta + h) - 2 * u(theta) + u(theta - h)) / h**2
+    bracket = sinusoid.a + sinusoid.b * math.tan(2 * theta)
+    assert second == pytest.approx(2 * math.cos(2 * theta) * bracket, rel=1e-6)
+    assert abs(second - 2 / math.cos(2 * theta) * bracket) > 0.1
+
+
+@pytest.mark.parametrize("i", [0, 2])
+def test_the_smoothness_lemmas_with_their_factors_of_two(i):
+    # u = <v, A v> and grad = 2 A v: u is half of <v, grad>, so |u| <= L / 2, and u(v + eta) - u(v) is
+    # <eta, grad> + u(eta), without a 2 before the cross term.
+    rows = as_symmetric_rows(np.diag(SPECTRUM))
+    players = random_players(3, i + 1, D, "float64")
+    v, parents = np.asarray(players[i]), np.asarray(players[:i])
+    gradient = np.asarray(gradients(rows, players)[i])
+    m = np.diag(SPECTRUM)
+    assert oracle.utility(v, parents, m) == pytest.approx(v @ gradient / 2)
+    eta = np.random.default_rng(0).normal(size=D)
+    gain = oracle.utility(v + eta, parents, m) - oracle.utility(v, parents, m)
+    assert gain == pytest.approx(eta @ gradient + oracle.utility(eta, parents, m))
+
+
+def test_a_step_of_one_over_2l_gains_the_corrected_share_of_the_gradient():
+    # With both factors of 2 put right: at least |grad^R|^2 / (5 L), of a range of at most L.
+    k, m = 3, np.diag(SPECTRUM)
+    top, rows = theory.lipschitz(SPECTRUM, k), as_symmetric_rows(np.diag(SPECTRUM))
+    for seed in range(20):
+        players = jnp.concatenate([jnp.eye(D)[: k - 1], random_players(seed, 1, D, "float64")])
+        v, parents = np.asarray(players[-1]), np.eye(D)[: k - 1]
+        uphill = np.asarray(project_tangent(players, gradients(rows, players))[-1])
+        moved = v + uphill / (2 * top)
+        moved = moved / np.linalg.norm(moved)
+        before, after = (oracle.utility(w, parents, m) for w in (v, moved))
+        assert after - before >= uphill @ uphill / (5 * top)
+        assert abs(before) <= top / 2
+
+
+def test_without_parents_the_utility_is_a_plain_rayleigh_quotient():
+    sinusoid = theory.error_propagation([3.0, 1.0], [], [], [0.0, 1.0])
+    assert sinusoid == (-2.0, 0.0, 3.0)
 
 
 def test_a_parent_that_errs_towards_another_parent_does_step_near_18_degrees():
@@ -171,6 +240,31 @@ def test_literal_iterations_change_with_the_scale_of_the_data_and_scale_free_one
     assert max(counts["scale-free"]) - min(counts["scale-free"]) <= 1
 
 
+def test_iterations_in_numbers():
+    # min(.) is rho = .1, then half of a gradient norm of .1.
+    assert theory.literal_iterations(0.1, 1.0) == 125
+    assert theory.literal_iterations(0.1, 0.1) == 500
+    assert theory.scale_free_iterations(0.1, 1.0, 4.0) == 8000
+    assert theory.scale_free_iterations(0.1, 0.1, 4.0) == 32_000
+    assert theory.literal_iterations(1e-200, 1) == math.inf
+    assert theory.scale_free_iterations(0.0, 1, 1) == math.inf
+    # Scaled down by 1e-200 all the same count: nothing underflows on the way.
+    assert theory.scale_free_iterations(1e-201, 1e-200, 4e-200) == pytest.approx(8000)
+
+
+def test_bounds_in_numbers():
+    assert theory.angle_bound(0.5, 2.0) == pytest.approx(math.pi / 4)
+    assert theory.parent_tolerance([10, 7, 4, 2], 2, c=0.05) == pytest.approx(0.05 * 2 / (2 * 10))
+    assert theory.parent_tolerance([10, 7, 4], 1) == pytest.approx(3 / (16 * 10))
+    assert theory.parent_tolerance([10, 7], 0) == math.inf
+    assert theory.subspace_bound(3, 10, 0.1) == pytest.approx(3 * 7 * 0.01)
+    assert theory.lipschitz([10, 7], 1) == pytest.approx(4 * (10 + 2 * 3 / 16))
+
+
+def test_beyond_a_right_angle_every_start_is_within_it():
+    np.testing.assert_array_equal(theory.start_probability([math.pi / 2, 2.0, 3.0], 5), 1)
+
+
 def test_total_iterations_put_the_16_inside_the_power():
     k, tol = 2, 0.5
     g = theory.gaps(SPECTRUM)
@@ -212,6 +306,23 @@ def test_angles_bound_the_subspace_error(seed):
         (lambda: theory.thresholds([1, 2, 3], 2, 0.1), "largest first"),
         (lambda: theory.thresholds([3, 2, 1], 2, 2.0), "theta_tol=2.0"),
         (lambda: theory.gaps([3, math.nan]), "finite"),
+        (lambda: theory.lipschitz([3, 2, 1], 0), "k=0"),
+        (lambda: theory.total_iterations([3, 2, 1], 0, 0.1), "k=0"),
+        (lambda: theory.total_iterations([3, 3, 1], 2, 0.1), "gap"),
+        (lambda: theory.total_iterations([3, 2, 1], 2, 0), "theta_tol=0"),
+        (lambda: theory.subspace_bound(0, 5, 0.1), "k=0"),
+        (lambda: theory.subspace_bound(6, 5, 0.1), "k=6"),
+        (lambda: theory.parent_tolerance([3, 2, 1], -1), "i=-1"),
+        (lambda: theory.literal_iterations(-1.0, 1.0), r"rho=-1\.0"),
+        (lambda: theory.start_probability(-1.0, 3), r"phi=-1\.0"),
+        (
+            lambda: theory.error_propagation([3, 2], [0, 0], np.eye(2), [1, 0]),
+            "at most 1 for 2 eigenvalues",
+        ),
+        (
+            lambda: theory.error_propagation([3, 2, 1], [0], np.eye(2), [1, 0, 0]),
+            "parent_deviations has shape",
+        ),
     ],
 )
 def test_impossible_spectra_and_angles_are_refused(call, words):

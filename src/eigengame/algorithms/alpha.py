@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from eigengame import _check
 from eigengame.algorithms._base import LONGEST, Info, Optimizer, StepSize, move
 from eigengame.game import sphere
-from eigengame.game.rows import Rows, small_product
+from eigengame.game.rows import Rows, full_product
 from eigengame.game.utilities import PAPER, Rules, overlap_ratios, rules_of
 
 
@@ -127,7 +127,7 @@ class Alpha:
             told = rows.scores(state.heard)
             cross, worth = rows.gram(told, scores), jnp.diag(rows.gram(told, told))
         ratios = overlap_ratios(cross, worth, self.rules)
-        answers = scores - small_product(told, ratios)
+        answers = scores - full_product(told, ratios)
         return answers, jnp.diag(gram), jnp.sum(ratios * cross, axis=0)
 
     def _all_on_the_same(

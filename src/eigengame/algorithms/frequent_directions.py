@@ -18,7 +18,7 @@ import jax.numpy as jnp
 from eigengame import _check
 from eigengame.algorithms._base import Info, info_from
 from eigengame.game import sphere
-from eigengame.game.rows import Rows, as_rows, small_product
+from eigengame.game.rows import Rows, as_rows, full_product
 
 
 def sketch_size(k: int, epsilon: float) -> int:
@@ -166,7 +166,7 @@ def recover_components(rows: Any, state: SketchState) -> tuple[jax.Array, jax.Ar
         raise ValueError("rows has no batch: give at least one batch of rows.")
     # Q by the eigenvectors of Y'Y, which are sums over rows: Y itself need never be held at once.
     values, rotation = jnp.linalg.eigh((gram + gram.T) / 2)
-    return jnp.maximum(values[::-1][:k], 0), small_product(rotation.T[::-1][:k], basis)
+    return jnp.maximum(values[::-1][:k], 0), full_product(rotation.T[::-1][:k], basis)
 
 
 def _shrink(sketch: jax.Array, l: int) -> jax.Array:

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from eigengame import _check
 from eigengame.algorithms._base import Info, PlayersState, StepSize, info_from, move, start
-from eigengame.game.rows import Rows, small_product
+from eigengame.game.rows import Rows, full_product
 
 
 def gha_direction(rows: Rows, players: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -20,7 +20,7 @@ def gha_direction(rows: Rows, players: jax.Array) -> tuple[jax.Array, jax.Array]
     """
     scores = rows.scores(players)
     gram = rows.gram(scores, scores)
-    return 2 * (rows.directions(scores) - small_product(jnp.tril(gram), players)), gram
+    return 2 * (rows.directions(scores) - full_product(jnp.tril(gram), players)), gram
 
 
 @dataclass(frozen=True)

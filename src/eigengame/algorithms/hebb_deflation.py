@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from eigengame import _check
 from eigengame.algorithms._base import LONGEST, Info, StepSize, info_from, step_at
 from eigengame.game import sphere
-from eigengame.game.rows import Rows, small_product
+from eigengame.game.rows import Rows, full_product
 
 
 class HebbState(NamedTuple):
@@ -88,7 +88,7 @@ class HebbDeflation:
         parents = jnp.where((jnp.arange(k) < i)[:, None], players, 0)
 
         def deflate(v: jax.Array) -> jax.Array:
-            return v - small_product(small_product(v, parents.T), parents)
+            return v - full_product(full_product(v, parents.T), parents)
 
         own = deflate(players[i][None, :])
         scores = rows.scores(jnp.concatenate([players, own]))

@@ -9,7 +9,7 @@ import jax
 from eigengame import _check
 from eigengame.algorithms._base import Info, PlayersState, StepSize, info_from, move, start
 from eigengame.game import sphere
-from eigengame.game.rows import Rows, small_product
+from eigengame.game.rows import Rows, full_product
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Krasulina:
         """Move the subspace once and make the players orthonormal again."""
         scores = rows.scores(state.players)
         gram = rows.gram(scores, scores)
-        direction = rows.directions(scores) - small_product(gram, state.players)
+        direction = rows.directions(scores) - full_product(gram, state.players)
         moved, _ = move(direction, state, self.step_size)
         info = info_from(gram, direction)
         return PlayersState(sphere.orthonormalise(moved), state.step + 1), info

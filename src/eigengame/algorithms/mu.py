@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from eigengame import _check
 from eigengame.algorithms._base import Info, Optimizer, StepSize, info_from, move
 from eigengame.game import sphere
-from eigengame.game.rows import Rows, small_product
+from eigengame.game.rows import Rows, full_product
 
 
 class MuState(NamedTuple):
@@ -58,7 +58,7 @@ class Mu:
         players = state.players
         scores = rows.scores(players)
         gram = rows.gram(scores, scores)
-        penalty = small_product(jnp.tril(gram, -1), players)
+        penalty = full_product(jnp.tril(gram, -1), players)
         direction = sphere.project_tangent(players, rows.directions(scores) - penalty)
         moved, memory = move(direction, state, self.step_size, self.optimizer, state.memory)
         info = info_from(gram, direction)

@@ -24,7 +24,7 @@ from eigengame.game.rounds import joint_round, nearly_orthonormal
 from eigengame.game.rows import DenseRows, Rows
 
 FIRST_ROUNDS = 6
-"""Rounds on the very first batch: from random players one round is not enough."""
+"""Rounds on a batch that outweighs all before it: players that know little need more than one."""
 
 
 def default_extra(k: int) -> int:
@@ -59,7 +59,7 @@ class Remembered:
     extra : int or "auto"
         Players beyond those wanted: they carry what may yet become important.
     rounds : int
-        Rounds for each batch (the first batch gets more).
+        Rounds for each batch; one that outweighs all before it gets at least six.
     center : bool
         Whether to play on the rows less their mean, exactly, as the mean becomes known.
     forget : float
@@ -124,16 +124,17 @@ class Remembered:
                 memory.players, memory.strengths, _new_rows(remembered)
             )
         else:
-            rounds = jnp.where(state.step == 0, FIRST_ROUNDS, self.rounds)
+            fresh = memory.weight < remembered.weight
+            rounds = jnp.where(fresh, jnp.maximum(FIRST_ROUNDS, self.rounds), self.rounds)
             start = (memory.players, remembered.scores(memory.players), memory.strengths)
             moved, _, strengths = jax.lax.fori_loop(
                 0, rounds, lambda _, now: joint_round(remembered, now[0], now[1]), start
             )
-        mean, count = remembered.mean_and_count()
+        mean, weight = remembered.mean_and_weight()
         k = state.like.shape[0]
         info = Info(strengths[:k], jnp.zeros_like(strengths[:k]), jnp.zeros_like(strengths[:k]))
         return RememberedState(
-            Memory(moved, strengths, mean, count), state.like, state.step + 1
+            Memory(moved, strengths, mean, weight), state.like, state.step + 1
         ), info
 
     def components(self, state: RememberedState) -> jax.Array:
@@ -171,22 +172,17 @@ class Remembered:
         """
         if not isinstance(rows, DenseRows):
             raise ValueError("forget < 1 needs dense rows one by one: give as_rows(X).")
-        once = jnp.ones(rows.values.shape[0], dtype)
-        weights = once if rows.weights is None else rows.weights
-        counts = (weights > 0).astype(dtype)
+        roots = rows.constant()[:, 0]
+        counts = (roots > 0).astype(dtype)
         after = jnp.cumsum(counts[::-1])[::-1]
         base = jnp.asarray(self.forget, dtype)
-        return DenseRows(rows.values, weights * base ** (after - counts)), base ** after[0]
+        fading = jnp.sqrt(base ** (after - counts))
+        return DenseRows(fading[:, None] * rows.values, fading * roots), base ** after[0]
 
 
 def _new_rows(remembered: RememberedRows) -> jax.Array:
     """Return the batch as plain rows: weighted, centred, and with the bridge between means."""
     batch: DenseRows = remembered.rows
-    values = batch.values
-    if remembered.batch_mean is not None:
-        values = values - remembered.batch_mean
-    if batch.weights is not None:
-        values = jnp.sqrt(batch.weights)[:, None] * values
-    if remembered.bridge is not None:
-        values = jnp.concatenate([values, remembered.bridge])
-    return values
+    if remembered.batch_mean is None or remembered.bridge is None:
+        return batch.values
+    return jnp.concatenate([batch.centred(remembered.batch_mean[0]).values, remembered.bridge])

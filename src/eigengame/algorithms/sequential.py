@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from eigengame import _check
 from eigengame.algorithms._base import LONGEST, Info
 from eigengame.game import sphere, theory
-from eigengame.game.rows import Rows, small_product
+from eigengame.game.rows import Rows, full_product
 from eigengame.game.utilities import coefficients, penalties, rewards
 
 
@@ -125,7 +125,7 @@ class Sequential:
         scores = rows.scores(players)
         gram = rows.gram(scores, scores)
         column = jax.lax.dynamic_slice_in_dim(coefficients(gram), i, 1, axis=1)
-        gradient = 2 * rows.directions(small_product(scores, column))
+        gradient = 2 * rows.directions(full_product(scores, column))
         return gram, sphere.project_tangent(players[i][None, :], gradient)[0]
 
     def _turn(self, k: int, i: jax.Array, norm: jax.Array) -> tuple[jax.Array, jax.Array]:

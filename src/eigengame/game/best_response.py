@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 
 from eigengame.game import sphere
-from eigengame.game.rows import Rows, small_product
+from eigengame.game.rows import Rows, full_product
 from eigengame.game.utilities import PAPER, coefficients, overlap_ratios
 
 
@@ -57,7 +57,7 @@ def best_responses(rows: Rows, now: Standing) -> tuple[Standing, jax.Array, jax.
         Of the tangent gradients before it.
     """
     gram = rows.gram(now.scores, now.scores)
-    answers = small_product(now.scores, coefficients(gram))
+    answers = full_product(now.scores, coefficients(gram))
     gradient = 2 * rows.directions(answers)
     gradient_norms = sphere.norms(sphere.project_tangent(now.players, gradient))[:, 0]
     uphill = sphere.unit_rejections(

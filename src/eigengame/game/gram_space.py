@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 
 from eigengame.game.rounds import put_last
-from eigengame.game.rows import small_product
+from eigengame.game.rows import full_product
 
 
 def equilibrium_of_all(
@@ -36,12 +36,12 @@ def equilibrium_of_all(
     strengths : array of shape (K,)
     """
     k = players.shape[0]
-    inside = small_product(rows, players.T)  # (m, K), what the players see of the rows
+    inside = full_product(rows, players.T)  # (m, K), what the players see of the rows
     # Units of the largest row keep squares in range over the whole range of the dtype.
     size = jnp.max(jnp.linalg.norm(inside, axis=1, keepdims=True)) + jnp.max(jnp.abs(rows))
     size = jnp.where(size > 0, size, 1)
     scaled, inside = rows / size, inside / size
-    outside = small_product(scaled, scaled.T) - small_product(inside, inside.T)
+    outside = full_product(scaled, scaled.T) - full_product(inside, inside.T)
     sizes, axes = jnp.linalg.eigh((outside + outside.T) / 2)
     # What is left of a row after cancellation is noise below this: it would not be orthogonal.
     floor = 1e3 * jnp.finfo(rows.dtype).eps * jnp.max(jnp.sum(jnp.square(scaled), axis=1))
@@ -50,10 +50,10 @@ def equilibrium_of_all(
     # The rows in the orthonormal basis of the players and of what the rows add to them.
     added = jnp.where(held, roots, 0)[None, :] * axes
     past = jnp.diag(strengths / size / size)
-    across = small_product(inside.T, added)
+    across = full_product(inside.T, added)
     small = jnp.block(
         [
-            [past + small_product(inside.T, inside), across],
+            [past + full_product(inside.T, inside), across],
             [
                 across.T,
                 put_last(jnp.diag(jnp.where(held, sizes, 0)), ~held, jnp.ones((), rows.dtype)),
@@ -62,9 +62,9 @@ def equilibrium_of_all(
     )
     values, vectors = jnp.linalg.eigh((small + small.T) / 2)
     chosen = vectors.T[::-1][:k]
-    from_rows = small_product(chosen[:, k:] * jnp.where(held, 1 / roots, 0)[None, :], axes.T)
-    from_players = chosen[:, :k] - small_product(from_rows, inside)
-    moved = small_product(from_players, players) + small_product(from_rows, scaled)
+    from_rows = full_product(chosen[:, k:] * jnp.where(held, 1 / roots, 0)[None, :], axes.T)
+    from_players = chosen[:, :k] - full_product(from_rows, inside)
+    moved = full_product(from_players, players) + full_product(from_rows, scaled)
     return moved, jnp.maximum(values[::-1][:k], 0) * size * size
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from eigengame.game.rows import Rows, small_product
+from eigengame.game.rows import Rows, full_product
 from eigengame.game.sphere import unit_rejections
 
 
@@ -21,9 +21,9 @@ def nearly_orthonormal(players: jax.Array) -> jax.Array:
 
     One Newton-Schulz step turns an error $e$ into $\frac34 e^2$: rounding never adds up.
     """
-    overlaps = small_product(players, players.T)
+    overlaps = full_product(players, players.T)
     correction = 1.5 * jnp.eye(players.shape[0], dtype=players.dtype) - 0.5 * overlaps
-    return small_product(correction, players)
+    return full_product(correction, players)
 
 
 def whiten(overlaps: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -52,8 +52,8 @@ def residual_directions(players: jax.Array, images: jax.Array, gram: jax.Array) 
     What each player's image adds to the players' span; zero for a player that is an eigenvector.
     """
     return unit_rejections(
-        images - small_product(gram, players),
-        lambda rows: small_product(small_product(rows, players.T), players),
+        images - full_product(gram, players),
+        lambda rows: full_product(full_product(rows, players.T), players),
     )
 
 
@@ -82,16 +82,16 @@ def joint_round(
     gram = rows.gram(scores, scores)
     directions = residual_directions(players, rows.directions(scores), gram)
     seen = rows.scores(directions)
-    basis, empty = whiten(small_product(directions, directions.T))
-    across = small_product(rows.gram(scores, seen), basis.T)
-    among = small_product(small_product(basis, rows.gram(seen, seen)), basis.T)
+    basis, empty = whiten(full_product(directions, directions.T))
+    across = full_product(rows.gram(scores, seen), basis.T)
+    among = full_product(full_product(basis, rows.gram(seen, seen)), basis.T)
     among = put_last(among, empty, jnp.max(jnp.diag(gram)))
     small = jnp.block([[gram, across], [across.T, among]])
     values, axes = jnp.linalg.eigh((small + small.T) / 2)
     chosen = axes.T[::-1][:k]
-    own, other = chosen[:, :k], small_product(chosen[:, k:], basis)
+    own, other = chosen[:, :k], full_product(chosen[:, k:], basis)
     return (
-        small_product(own, players) + small_product(other, directions),
-        small_product(scores, own.T) + small_product(seen, other.T),
+        full_product(own, players) + full_product(other, directions),
+        full_product(scores, own.T) + full_product(seen, other.T),
         jnp.maximum(values[::-1][:k], 0),
     )

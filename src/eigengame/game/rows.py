@@ -46,28 +46,42 @@ class Rows(Protocol):
         ...
 
 
-def small_product(left: jax.Array, right: jax.Array) -> jax.Array:
-    """Return `left @ right` in the full precision of its dtype, never in TF32 or bfloat16 passes."""
+def full_product(left: jax.Array, right: jax.Array) -> jax.Array:
+    """Return `left @ right` in the full precision of its dtype.
+
+    GPUs would otherwise multiply float32 in TF32, with three digits: players could then not be told
+    apart below a milliradian, nor a certificate be believed. Thin products wait for memory anyway.
+    """
     return jnp.matmul(left, right, precision=lax.Precision.HIGHEST)
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class DenseRows:
-    r"""Rows held as one array, each with a weight where weights are given.
+    r"""Rows held as one array.
 
-    With weights $w$ the rows of the round are $Z = \mathrm{diag}(\sqrt w)\,X$, and $Z$ is never formed.
+    Rows that count differently come already multiplied by the roots of their weights,
+    $Z = \mathrm{diag}(\sqrt w)\,X$, with the roots beside them: see `DenseRows.weighted`.
 
     Parameters
     ----------
     values : array of shape (m, d)
-        A batch $X_t$. Under `jax.vmap` it may carry a leading axis, one batch for each player.
-    weights : array of shape (m,), optional
-        How often each row counts, at least 0; a weight of 0 makes a row of padding.
+        $Z$: a batch $X_t$. Under `jax.vmap` it may carry a leading axis, one batch for each player.
+    roots : array of shape (m,), optional
+        $\sqrt w$, what a constant feature of 1 has become; 0 for a row of padding.
+    mean : array of shape (d,), optional
+        The rows' own mean, where it is already known.
     """
 
     values: jax.Array
-    weights: jax.Array | None = None
+    roots: jax.Array | None = None
+    mean: jax.Array | None = None
+
+    @classmethod
+    def weighted(cls, values: jax.Array, weights: jax.Array) -> DenseRows:
+        """Return rows of which each counts as often as its weight, at least 0, says."""
+        roots = jnp.sqrt(weights)
+        return cls(roots[:, None] * values, roots)
 
     @property
     def width(self) -> int:
@@ -76,27 +90,31 @@ class DenseRows:
 
     def scores(self, players: jax.Array) -> jax.Array:
         r"""Return $Z V^\top$."""
-        return self._weighted(self.values @ players.T)
+        return full_product(self.values, players.T)
 
     def gram(self, left: jax.Array, right: jax.Array) -> jax.Array:
         """Return the inner products of two sets of scores."""
-        return small_product(left.T, right)
+        return full_product(left.T, right)
 
     def directions(self, scores: jax.Array) -> jax.Array:
         r"""Return $Y^\top Z$."""
-        return self._weighted(scores).T @ self.values
+        return full_product(scores.T, self.values)
 
     def dense(self) -> jax.Array:
         """Return $Z$ itself, shape (m, d): for the few who cannot do with its products."""
-        return self._weighted(self.values)
+        return self.values
 
     def constant(self) -> jax.Array:
         """Return the scores of a feature that is always 1, shape (m, 1)."""
-        return self._weighted(jnp.ones((self.values.shape[0], 1), self.values.dtype))
+        if self.roots is None:
+            return jnp.ones((self.values.shape[0], 1), self.values.dtype)
+        return self.roots[:, None]
 
-    def _weighted(self, scores: jax.Array) -> jax.Array:
-        """Return scores of X as scores of Z, or the other way round."""
-        return scores if self.weights is None else jnp.sqrt(self.weights)[:, None] * scores
+    def centred(self, mean: jax.Array | None) -> DenseRows:
+        """Return the rows less a mean (d,), or as they are where there is none."""
+        if mean is None:
+            return self
+        return DenseRows(self.values - self.constant() * mean[None, :], self.roots)
 
 
 class OperatorRows:
@@ -122,7 +140,7 @@ class OperatorRows:
     def gram(self, left: jax.Array, right: jax.Array) -> jax.Array:
         r"""Return $V_1 M V_2^\top$."""
         d = left.shape[0] // 2
-        return small_product(left[:d].T, right[d:])
+        return full_product(left[:d].T, right[d:])
 
     def directions(self, scores: jax.Array) -> jax.Array:
         """Return $V M$."""
@@ -149,7 +167,7 @@ class SymmetricRows(OperatorRows):
 
     def image(self, players: jax.Array) -> jax.Array:
         """Return $V M$."""
-        return players @ self.matrix
+        return full_product(players, self.matrix)
 
 
 @jax.tree_util.register_dataclass

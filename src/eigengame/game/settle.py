@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from eigengame import _check
-from eigengame.game.rows import as_rows, floating, small_product
+from eigengame.game.rows import as_rows, floating, full_product
 from eigengame.game.sphere import retract
 
 
@@ -28,9 +28,9 @@ def settle(rows: Any, players: Any) -> tuple[jax.Array, jax.Array]:
     players = floating("players", _check.shaped("players", players))
     _check.same_width("players", players.shape[1], "rows", rows.width)
     scores = rows.scores(players)
-    overlaps = small_product(players, players.T)
+    overlaps = full_product(players, players.T)
     values, coefficients = settle_coefficients(rows.gram(scores, scores), overlaps)
-    return values, retract(small_product(coefficients, players))
+    return values, retract(full_product(coefficients, players))
 
 
 def settle_coefficients(gram: jax.Array, overlaps: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -55,6 +55,6 @@ def settle_coefficients(gram: jax.Array, overlaps: jax.Array) -> tuple[jax.Array
     cutoff = sizes[-1] * overlaps.shape[0] * jnp.finfo(overlaps.dtype).eps
     spanned = sizes > cutoff
     whiten = axes * jnp.where(spanned, 1 / jnp.sqrt(jnp.where(spanned, sizes, 1)), 0)[None, :]
-    inside = small_product(small_product(whiten.T, gram), whiten)
+    inside = full_product(full_product(whiten.T, gram), whiten)
     values, rotation = jnp.linalg.eigh((inside + inside.T) / 2)
-    return values[::-1], small_product(whiten, rotation).T[::-1]
+    return values[::-1], full_product(whiten, rotation).T[::-1]

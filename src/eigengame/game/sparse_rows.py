@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import jax
 import jax.numpy as jnp
 
-from eigengame.game.rows import small_product
+from eigengame.game.rows import full_product
 
 
 @jax.tree_util.register_dataclass
@@ -47,7 +47,7 @@ class SparseRows:
 
     def gram(self, left: jax.Array, right: jax.Array) -> jax.Array:
         """Return the inner products of two sets of scores."""
-        return small_product(left.T, right)
+        return full_product(left.T, right)
 
     def directions(self, scores: jax.Array) -> jax.Array:
         r"""Return $Y^\top Z$."""

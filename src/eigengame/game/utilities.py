@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from eigengame.game.rows import Rows, small_product
+from eigengame.game.rows import Rows, full_product
 
 
 class Rules(NamedTuple):
@@ -103,5 +103,5 @@ def gradients(rows: Rows, players: jax.Array, rules: Rules = PAPER) -> jax.Array
     The factor 2 is that of Alg. 2; the paper's vectorised listing drops it.
     """
     scores = rows.scores(players)
-    combined = small_product(scores, coefficients(rows.gram(scores, scores), rules))
+    combined = full_product(scores, coefficients(rows.gram(scores, scores), rules))
     return 2 * rows.directions(combined)

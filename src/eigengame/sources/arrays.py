@@ -47,22 +47,19 @@ class ArraySource:
     def batch(self, begin: int) -> DenseRows:
         """Return the batch that starts at row `begin`."""
         block = self.data[begin : begin + self.size]
-        short = self.size - len(block)
-        weights = self._weights(begin, len(block))
+        roots = self._roots(begin, len(block))
         if self.origin is not None:
             block = np.subtract(block, self.origin, dtype=self.dtype)
         elif block.dtype != self.dtype or not block.flags.c_contiguous:
             block = np.ascontiguousarray(block, dtype=self.dtype)
-        if short:
-            block = np.pad(block, ((0, short), (0, 0)))
-        return DenseRows(
-            jax.device_put(np.asarray(block)), None if weights is None else jax.device_put(weights)
-        )
+        if self.weights is not None:
+            block = block * roots[: len(block), None]
+        if len(block) < self.size:
+            block = np.pad(block, ((0, self.size - len(block)), (0, 0)))
+        return DenseRows(jax.device_put(np.asarray(block)), jax.device_put(roots))
 
-    def _weights(self, begin: int, rows: int) -> np.ndarray | None:
-        """Return the weights of a batch, or None where every row of every batch counts once."""
-        if self.weights is None and len(self.data) % self.size == 0:
-            return None
-        weights = np.zeros(self.size, self.dtype)
-        weights[:rows] = 1 if self.weights is None else self.weights[begin : begin + rows]
-        return weights
+    def _roots(self, begin: int, rows: int) -> np.ndarray:
+        """Return the roots of a batch's weights: 1 for plain rows, 0 for padding."""
+        roots = np.zeros(self.size, self.dtype)
+        roots[:rows] = 1 if self.weights is None else np.sqrt(self.weights[begin : begin + rows])
+        return roots
