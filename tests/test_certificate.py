@@ -27,7 +27,7 @@ SPECTRA = {
 def settled_players(matrix, players):
     """Orthonormal players settled on the matrix in float64, and their images."""
     q = np.linalg.qr(players.T)[0].T
-    values, turn = np.linalg.eigh(q @ matrix @ q.T)
+    _, turn = np.linalg.eigh(q @ matrix @ q.T)
     players = turn[:, ::-1].T @ q
     return players, players @ matrix
 

@@ -276,7 +276,8 @@ def test_players_stay_orthonormal_over_very_many_updates():
         return jax.lax.fori_loop(0, 5000, lambda _, s: game.update(rows, s)[0], state)
 
     players = many(game.init(random_players(0, K, D))).memory.players
-    assert np.abs(np.asarray(players @ players.T) - np.eye(8)).max() < 1e-5
+    players = np.asarray(players)
+    assert np.abs(players @ players.T - np.eye(8)).max() < 1e-5
 
 
 def test_a_matrix_can_be_played_on_too():
