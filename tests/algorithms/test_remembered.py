@@ -69,8 +69,8 @@ def test_rows_under_a_memory_are_the_stacked_rows_of_the_design():
     z = np.concatenate(
         [
             np.sqrt(np.asarray(memory.strengths))[:, None] * np.asarray(memory.players),
-            x - mean,
             math.sqrt(n * M / (n + M)) * (np.asarray(memory.mean) - mean)[None, :],
+            x - mean,
         ]
     )
     players = random_players(3, 4, D, "float64")

@@ -185,4 +185,5 @@ def _new_rows(remembered: RememberedRows) -> jax.Array:
     batch: DenseRows = remembered.rows
     if remembered.batch_mean is None or remembered.bridge is None:
         return batch.values
-    return jnp.concatenate([batch.centred(remembered.batch_mean[0]).values, remembered.bridge])
+    centred = batch.centred(remembered.batch_mean)
+    return jnp.concatenate([centred.values, remembered.bridge[None, :]])

@@ -3,9 +3,9 @@ r"""Rows under a memory: what the players have seen before, as rows of the same 
 A batch alone gives noisy, biased utilities. Here every batch is played together with a memory of all
 rows before it: $K$ orthonormal players $V$ with strengths $\lambda$, a count $n$ and a mean, so that
 
-$$Z = [\sqrt\lambda\,V;\; X - \mathbf 1\bar x^\top;\; \sqrt{nm/(n+m)}\,(\mu - \bar x)^\top]$$
+$$Z = [\sqrt\lambda\,V;\; \sqrt{nm/(n+m)}\,(\mu - \bar x)^\top;\; X - \mathbf 1\bar x^\top]$$
 
-has $Z^\top Z \approx$ the scatter of everything seen so far about its mean; the last row makes the
+has $Z^\top Z \approx$ the scatter of everything seen so far about its mean; the middle row makes the
 centring exact.
 """
 
@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from eigengame.game.rows import full_product
+from eigengame.game.rows import OperatorRows, full_product
 
 
 class Memory(NamedTuple):
@@ -44,7 +44,7 @@ class Memory(NamedTuple):
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class RememberedRows:
-    """A batch of rows under a memory; itself rows, so that any round can be played on it.
+    r"""A batch of rows under a memory; itself rows, so that any round can be played on it.
 
     Parameters
     ----------
@@ -54,34 +54,34 @@ class RememberedRows:
         What came before.
     weight : scalar array
         The batch's total weight: m, where no row is weighted; 1 for a matrix, which has no rows.
+    frame : array of shape (K, d) or (K + 2, d)
+        The rows of the memory, $\sqrt\lambda V$; where rows are centred also the batch's mean and the
+        bridge between the two means. Kept together: one product with it instead of three.
     unit : array of shape (m, 1) or None
         The batch's constant scores, where rows are centred.
-    batch_mean : array of shape (1, d) or None
-    bridge : array of shape (1, d) or None
-        The row between the two means.
     """
 
     rows: Any
     memory: Memory
     weight: jax.Array
+    frame: jax.Array
     unit: jax.Array | None = None
-    batch_mean: jax.Array | None = None
-    bridge: jax.Array | None = None
 
     @classmethod
     def of(cls, rows: Any, memory: Memory, *, center: bool) -> RememberedRows:
         """Return the batch under the memory, centred about the mean of both where asked."""
+        past = jnp.sqrt(memory.strengths)[:, None] * memory.players
         constant = getattr(rows, "constant", None)
         if constant is None:
             if center:
                 raise ValueError(
                     "center=True needs rows: a matrix cannot be centred; give as_rows(X)."
                 )
-            return cls(rows, memory, jnp.ones_like(memory.weight))
+            return cls(rows, memory, jnp.ones_like(memory.weight), past)
         unit = constant()
         weight = jnp.sum(jnp.square(unit)).astype(memory.weight.dtype)
         if not center:
-            return cls(rows, memory, weight)
+            return cls(rows, memory, weight, past)
         known = getattr(rows, "mean", None)
         sums = rows.directions(unit) if known is None else weight * known[None, :]
         batch_mean = sums / jnp.where(weight > 0, weight, 1)
@@ -89,53 +89,52 @@ class RememberedRows:
         # n * (m / (n + m)), not (n * m) / (n + m): the product of two counts may overflow float32.
         spread = jnp.sqrt(memory.weight * (weight / total))
         bridge = spread * (memory.mean[None, :] - batch_mean)
-        return cls(rows, memory, weight, unit, batch_mean, bridge)
+        return cls(rows, memory, weight, jnp.concatenate([past, batch_mean, bridge]), unit)
 
     @property
     def width(self) -> int:
         """The number of features $d$."""
         return int(self.rows.width)
 
+    @property
+    def batch_mean(self) -> jax.Array | None:
+        """The batch's own mean (d,), where rows are centred."""
+        return None if self.unit is None else self.frame[-2]
+
+    @property
+    def bridge(self) -> jax.Array | None:
+        """The row between the two means (d,), where rows are centred."""
+        return None if self.unit is None else self.frame[-1]
+
     def scores(self, players: jax.Array) -> jax.Array:
-        r"""Return the scores on the memory (K), on the batch (m), on the bridge (1), stacked."""
-        memory, batch = self.memory, self.rows.scores(players)
-        past = jnp.sqrt(memory.strengths)[:, None] * full_product(memory.players, players.T)
-        if self.unit is None or self.batch_mean is None or self.bridge is None:
-            return jnp.concatenate([past, batch])
-        batch = batch - self.unit * full_product(self.batch_mean, players.T)
-        return jnp.concatenate([past, batch, full_product(self.bridge, players.T)])
+        r"""Return the scores on the memory (K), on the bridge (1) and on the batch (m), stacked."""
+        batch, frame = self.rows.scores(players), full_product(self.frame, players.T)
+        if self.unit is None:
+            return jnp.concatenate([frame, batch])
+        return jnp.concatenate([frame[:-2], frame[-1:], batch - self.unit * frame[-2]])
 
     def gram(self, left: jax.Array, right: jax.Array) -> jax.Array:
         """Return the inner products of two sets of scores."""
-        k = self.memory.strengths.shape[0]
-        end = left.shape[0] if self.unit is None else left.shape[0] - 1
-        return (
-            full_product(left[:k].T, right[:k])
-            + self.rows.gram(left[k:end], right[k:end])
-            + full_product(left[end:].T, right[end:])
-        )
+        if not isinstance(self.rows, OperatorRows):
+            return full_product(left.T, right)
+        k = self.frame.shape[0]
+        return full_product(left[:k].T, right[:k]) + self.rows.gram(left[k:], right[k:])
 
     def directions(self, scores: jax.Array) -> jax.Array:
-        """Return what memory, batch and bridge tell each player back."""
+        """Return what memory, bridge and batch tell each player back."""
         k = self.memory.strengths.shape[0]
-        past = jnp.sqrt(self.memory.strengths)[:, None] * scores[:k]
-        told = full_product(past.T, self.memory.players)
-        if self.unit is None or self.batch_mean is None or self.bridge is None:
-            return told + self.rows.directions(scores[k:])
-        batch = scores[k:-1]
-        off_centre = full_product(batch.T, self.unit)
-        return (
-            told
-            + self.rows.directions(batch)
-            - off_centre * self.batch_mean
-            + scores[-1][:, None] * self.bridge
-        )
+        if self.unit is None:
+            return full_product(scores[:k].T, self.frame) + self.rows.directions(scores[k:])
+        batch = scores[k + 1 :]
+        off_centre = full_product(self.unit.T, batch)
+        small = jnp.concatenate([scores[:k], -off_centre, scores[k : k + 1]])
+        return full_product(small.T, self.frame) + self.rows.directions(batch)
 
     def mean_and_weight(self) -> tuple[jax.Array, jax.Array]:
         """Return the mean (d,) and total weight of memory and batch together."""
-        memory = self.memory
+        memory, batch_mean = self.memory, self.batch_mean
         total = memory.weight + self.weight
-        if self.batch_mean is None:
+        if batch_mean is None:
             return memory.mean, total
         share = self.weight / jnp.where(total > 0, total, 1)
-        return memory.mean + share * (self.batch_mean[0] - memory.mean), total
+        return memory.mean + share * (batch_mean - memory.mean), total
