@@ -111,7 +111,7 @@ class RememberedRows:
         batch, frame = self.rows.scores(players), full_product(self.frame, players.T)
         if self.unit is None:
             return jnp.concatenate([frame, batch])
-        return jnp.concatenate([frame[:-2], frame[-1:], batch - self.unit * frame[-2]])
+        return jnp.concatenate([frame[:-2], frame[-1:], batch - self.unit * frame[-2:-1]])
 
     def gram(self, left: jax.Array, right: jax.Array) -> jax.Array:
         """Return the inner products of two sets of scores."""
