@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -43,10 +42,6 @@ class Stream(NamedTuple):
         """The components when at most half as many rows had been seen, shape (k, d)."""
         older, newer = self.looks
         return newer[1] if 2 * newer[0] <= self.rows else older[1]
-
-
-Watch = Callable[[int, Stream], None]
-"""Called after each batch with the number of the pass and what is known so far."""
 
 
 def begin(algorithm: Remembered, k: int, d: int, dtype: Any, seed: int) -> Stream:
@@ -101,9 +96,7 @@ def _step(
     return state, moments, algorithm.components(state)
 
 
-def one_pass(
-    algorithm: Remembered, source: Any, k: int, dtype: Any, seed: int, watch: Watch | None = None
-) -> Stream:
+def one_pass(algorithm: Remembered, source: Any, k: int, dtype: Any, seed: int) -> Stream:
     """Return the game after one pass over the source."""
     n, d = source.shape
     memory = begin(algorithm, k, d, dtype, seed)
@@ -112,8 +105,6 @@ def one_pass(
         memory = take(algorithm, memory, rows, min(source.size, n - memory.rows))
         # Never more than two batches at once: wait for the one before the one just sent.
         jax.block_until_ready(before.state.step)
-        if watch is not None:
-            watch(1, memory)
     return memory
 
 
