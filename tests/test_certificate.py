@@ -214,6 +214,25 @@ def test_refinement_ends_certified_within_tol(tol):
     np.testing.assert_allclose(found.strengths, PROBLEM.eigenvalues[:K], rtol=max(tol**2, 1e-12))
 
 
+def test_where_the_probes_allow_more_outside_the_players_are_refined_further():
+    # Few extra players: the level shown by the probes is well above the one assumed before.
+    found = refined(goal_of(tol=0.01, passes=60), start(extra=2), route="test", used=0)
+    assert found.ending.outcome is Outcome.CONVERGED
+    assert found.certificate.kind == "certified"
+    assert found.certificate.angle.max() <= 0.01
+
+
+def test_components_too_close_to_the_rest_are_said_to_be_unproven():
+    # Value 4 is a thousandth above value 5: no probe can tell them apart in a few powers.
+    spectrum = np.concatenate([[1.0, 0.8, 0.6, 0.4], 0.3996 * testing.harmonic(D - 4)])
+    problem = testing.rows_with(spectrum, 120, seed=6)
+    goal = Goal(lambda: [as_rows(problem.data)], None, K, 1.0, passes=300, tol=1e-3, seed=0)
+    found = refined(goal, jnp.asarray(problem.components[:K]), route="test", used=0)
+    assert found.ending.outcome is not Outcome.CONVERGED
+    assert found.certificate.angle[3] == math.pi / 2
+    assert found.certificate.streak(1e-3) <= 3
+
+
 def test_passes_are_never_exceeded_and_what_was_reached_is_said():
     found = refined(goal_of(tol=1e-9, passes=3), start(), route="test", used=0)
     assert found.ending.passes == 3

@@ -25,6 +25,10 @@ class Outcome(Enum):
         "the passes were spent before every component was within tol",
         "Give more passes, more extra players, or a larger tol; certificate_ says which are near.",
     )
+    UNPROVEN = (
+        "the components are within tol, unless the probes missed a larger direction",
+        "Give more extra players: the last components are too close to what lies beyond all players.",
+    )
     FLOOR_REACHED = (
         "the precision of the dtype was reached before every component was within tol",
         'Give dtype="float64", or a larger tol; equal variances have no components to tell apart.',

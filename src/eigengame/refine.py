@@ -89,22 +89,48 @@ def refined(goal: Goal, players: jax.Array, *, route: str, used: int) -> Found:
     """Return what further passes make of the players, after `used` passes already made."""
     now = measure(goal.source, players, goal.mean)
     best, found, used = now, goal.certify(now), used + 1
-    outcome, stalled = Outcome.PASSES_SPENT, 0
-    while used < goal.passes and not goal.met(found) and outcome is Outcome.PASSES_SPENT:
+    outcome, aim = Outcome.PASSES_SPENT, goal
+    while True:
+        best, found, used, floor = _improved(aim, best, found, used)
+        if not aim.met(found):
+            outcome = Outcome.FLOOR_REACHED if floor else Outcome.PASSES_SPENT
+            break
+        proven, used = checked(goal, best, used)
+        worst = float(np.max(proven.angle))
+        if proven.kind == "certified" and goal.met(proven):
+            found, outcome = proven, Outcome.CONVERGED
+            break
+        if used >= goal.passes or proven.kind != "certified" or worst >= math.pi / 2:
+            found, outcome = proven, _unproven(proven, used, goal)
+            break
+        # What the probes allow to lie outside is more than was assumed: smaller residuals make up for it.
+        assert goal.tol is not None
+        assert aim.tol is not None
+        aim = replace(goal, tol=aim.tol * 0.5 * goal.tol / worst)
+    final = np.asarray(best.players.directions)
+    ending = Ending(outcome, route, used)
+    return Found(final[: goal.k], found.rayleigh * goal.scale, found, ending, final)
+
+
+def _improved(
+    goal: Goal, best: Refined, found: Certificate, used: int
+) -> tuple[Refined, Certificate, int, bool]:
+    """Return the best players on the way to the goal, and whether the floor of the dtype ended it."""
+    now, stalled, dtype = best, 0, best.players.directions.dtype
+    while used < goal.passes and not goal.met(found):
         now, used = improve(goal.source, now, goal.mean), used + 1
         after = goal.certify(now)
         stalled = 0 if _merit(after) < 0.7 * _merit(found) else stalled + 1
         if _merit(after) < _merit(found):
             best, found = now, after
-        if stalled >= 2 and _at_floor(found, players.dtype):
-            outcome = Outcome.FLOOR_REACHED
-    if goal.met(found):
-        found, used = checked(goal, best, used)
-        certified = found.kind == "certified" and goal.met(found)
-        outcome = Outcome.CONVERGED if certified else Outcome.PASSES_SPENT
-    final = np.asarray(best.players.directions)
-    ending = Ending(outcome, route, used)
-    return Found(final[: goal.k], found.rayleigh * goal.scale, found, ending, final)
+        if stalled >= 2 and _at_floor(found, dtype):
+            return best, found, used, True
+    return best, found, used, False
+
+
+def _unproven(found: Certificate, used: int, goal: Goal) -> Outcome:
+    """Return why a certificate does not hold although the players are still."""
+    return Outcome.PASSES_SPENT if used >= goal.passes else Outcome.UNPROVEN
 
 
 def checked(goal: Goal, now: Refined, used: int) -> tuple[Certificate, int]:
