@@ -134,6 +134,10 @@ def test_fit_starts_anew_and_partial_fit_goes_on():
     assert largest_angle(pca, DIGITS) < 0.02
     pca.fit(DIGITS[:500])
     assert pca.n_samples_seen_ == 500
+    refined = EigenGamePCA(K, tol=0.01, random_state=0).fit(DIGITS[:900]).partial_fit(DIGITS[900:])
+    assert refined.n_samples_seen_ == 1797
+    with pytest.raises(ValueError, match="left no memory to go on from"):
+        EigenGamePCA(2, algorithm="auto").fit(DIGITS[:, 20:30]).partial_fit(DIGITS[:, 20:30])
 
 
 def test_merge_is_as_good_as_having_seen_it_all():
@@ -150,7 +154,7 @@ def test_merge_is_as_good_as_having_seen_it_all():
     with pytest.raises(ValueError, match="same n_components"):
         a.merge(EigenGamePCA(3).partial_fit(DIGITS[:50]))
     with pytest.raises(ValueError, match="other has no memory"):
-        a.merge(EigenGamePCA(K, tol=0.1).fit(DIGITS))
+        a.merge(EigenGamePCA(K, algorithm="oja").fit(DIGITS))
 
 
 def test_a_mean_a_million_times_the_spread_costs_no_accuracy():

@@ -168,7 +168,10 @@ class EigenGamePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         return self
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> EigenGamePCA:
-        """Go on with a batch of any size from one row up: the remembered game, batch by batch."""
+        """Go on with a batch of any size from one row up: the remembered game, batch by batch.
+
+        After `fit` it goes on from the memory of the fit's first pass.
+        """
         first = getattr(self, "_stream", None) is None
         X, weights = self._checked(X, sample_weight, reset=first)
         seen = self._begin(X) if first else self._stream
@@ -188,7 +191,8 @@ class EigenGamePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     def merge(self, other: EigenGamePCA) -> EigenGamePCA:
         """Return an estimator that has seen what both have: two streams in one.
 
-        Both must hold a remembered game of one pass, or of `partial_fit`, of the same size.
+        Both must hold a remembered game of the same size. What is merged are the memories of the one
+        pass: refine what comes out by `fit` where more passes are to be had.
         """
         mine, theirs = self._own_stream("self"), other._own_stream("other")
         shapes = [one.state.memory.players.shape for one in (mine, theirs)]
@@ -212,7 +216,7 @@ class EigenGamePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         """Return the game so far, if this estimator holds one to go on with."""
         if getattr(self, "_stream", None) is None:
             raise ValueError(
-                f"{name} has no memory to merge: fit it by partial_fit, or with passes=1 and no tol."
+                f"{name} has no memory to merge: fit it with algorithm='remembered', or by partial_fit."
             )
         assert self._stream is not None
         return self._stream
@@ -268,6 +272,11 @@ class EigenGamePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     def _begin(self, X: Any) -> stream.Stream:
         """Return a stream about to see its first batch."""
+        if hasattr(self, "components_"):
+            raise ValueError(
+                f"this fit ({self.outcome_}) left no memory to go on from: fit with "
+                "algorithm='remembered', or clone the estimator to begin a stream."
+            )
         if self.algorithm not in ("remembered", "auto"):
             raise ValueError(
                 f"algorithm={self.algorithm!r} cannot go on batch by batch here: use 'remembered', "

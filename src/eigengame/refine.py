@@ -89,19 +89,21 @@ def refined(goal: Goal, players: jax.Array, *, route: str, used: int) -> Found:
     """Return what further passes make of the players, after `used` passes already made."""
     now = measure(goal.source, players, goal.mean)
     best, found, used = now, goal.certify(now), used + 1
-    outcome, aim = Outcome.PASSES_SPENT, goal
+    outcome, aim, looks = Outcome.PASSES_SPENT, goal, 0
     while True:
         best, found, used, floor = _improved(aim, best, found, used)
         if not aim.met(found):
             outcome = Outcome.FLOOR_REACHED if floor else Outcome.PASSES_SPENT
             break
-        proven, used = checked(goal, best, used)
+        looks += 1
+        proven, used = checked(goal, best, used, looks)
         worst = float(np.max(proven.angle))
         if proven.kind == "certified" and goal.met(proven):
             found, outcome = proven, Outcome.CONVERGED
             break
         if used >= goal.passes or proven.kind != "certified" or worst >= math.pi / 2:
-            found, outcome = proven, _unproven(proven, used, goal)
+            spent = used >= goal.passes
+            found, outcome = proven, Outcome.PASSES_SPENT if spent else Outcome.UNPROVEN
             break
         # What the probes allow to lie outside is more than was assumed: smaller residuals make up for it.
         assert goal.tol is not None
@@ -128,20 +130,20 @@ def _improved(
     return best, found, used, False
 
 
-def _unproven(found: Certificate, used: int, goal: Goal) -> Outcome:
-    """Return why a certificate does not hold although the players are still."""
-    return Outcome.PASSES_SPENT if used >= goal.passes else Outcome.UNPROVEN
+def checked(goal: Goal, now: Refined, used: int, look: int = 1) -> tuple[Certificate, int]:
+    """Return the certificate after probes looked for what was missed, and the passes used.
 
-
-def checked(goal: Goal, now: Refined, used: int) -> tuple[Certificate, int]:
-    """Return the certificate after probes looked for what was missed, and the passes used."""
+    Each look has probes of its own and a share of the risk, 1/2, 1/6, 1/12, ...: all looks together
+    stay within it.
+    """
     players = now.players.directions
     if players.shape[0] == players.shape[1]:  # nothing lies outside
         return goal.certify(now, level=0.0, confidence=1.0), used
-    probes, found = draw_probes(goal.seed, PROBES, players), goal.certify(now)
+    risk = RISK / (look * (look + 1))
+    probes, found = draw_probes(goal.seed + look, PROBES, players), goal.certify(now)
     while used < goal.passes:
         before = probes.level
-        probes = power_probes(goal.source, probes, players, goal.mean, RISK)
+        probes = power_probes(goal.source, probes, players, goal.mean, risk)
         used += 1
         found = goal.certify(
             now, level=probes.level, confidence=1 - RISK, probes=PROBES, powers=probes.powers

@@ -67,7 +67,7 @@ class Fitted(NamedTuple):
     rows : int
         Rows seen.
     stream : Stream or None
-        To go on from, where the game was one remembered pass.
+        The remembered pass, to go on from, where there was one.
     """
 
     found: Found
@@ -123,7 +123,7 @@ def _remembered(source: Any, k: int, options: Options) -> Fitted:
     )
     players = seen.state.memory.players
     found = refined(goal, players, route="remembered, then refined", used=1)
-    return Fitted(found, seen.moments, seen.rows)
+    return Fitted(found, seen.moments, seen.rows, seen)
 
 
 def _covariance(source: Any, k: int, options: Options) -> Fitted:
