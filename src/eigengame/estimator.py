@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Iterator
 from numbers import Integral, Real
 from typing import Any
@@ -152,7 +153,9 @@ class EigenGamePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         sample_weight : array of shape (n_samples,), optional
             How often each row counts.
         """
-        X, weights = self._checked(X, sample_weight, reset=True, ensure_min_samples=2)
+        X, weights = self._checked(
+            X, sample_weight, reset=True, streamed=True, ensure_min_samples=2
+        )
         self._options = self._read_options(
             "float64" if X.shape[0] * X.shape[1] <= SMALL else self.dtype
         )
@@ -322,11 +325,16 @@ class EigenGamePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         return self.algorithm
 
     def _batch(self, shape: tuple[int, int], players: int) -> int:
-        """Return the rows for each batch: enough to keep products busy, some 64 MiB of them."""
+        """Return the rows for each batch: enough to keep products busy, at most 1 GiB of them.
+
+        Batches as even as can be, in eights: little padding.
+        """
         if not isinstance(self.batch_size, str):
             return min(int(self.batch_size), shape[0])
-        fits = max(1, 2**26 // (shape[1] * self._options.dtype.itemsize))
-        return int(min(shape[0], max(2 * players, min(1024, fits))))
+        fits = max(1, 2**30 // (shape[1] * self._options.dtype.itemsize))
+        most = max(2 * players, min(1024, fits))
+        even = -(-shape[0] // -(-shape[0] // most))
+        return min(shape[0], -(-even // 8) * 8)
 
     def _count(self, shape: tuple[int, int]) -> int:
         k = min(shape) if self.n_components is None else int(self.n_components)
@@ -341,14 +349,23 @@ class EigenGamePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         return as_source(X, size, dtype=self._options.dtype, weights=weights, origin=self._origin)
 
     def _checked(
-        self, X: Any, sample_weight: Any, *, reset: bool, ensure_min_samples: int = 1
+        self,
+        X: Any,
+        sample_weight: Any,
+        *,
+        reset: bool,
+        streamed: bool = False,
+        ensure_min_samples: int = 1,
     ) -> tuple[Any, Any]:
         """Return rows and weights as scikit-learn checks them."""
         self._validate_params()
+        X = _to_numpy(X)
         X = validate_data(
             self,
-            _to_numpy(X),
+            X,
             reset=reset,
+            # Much data is not read once more to be checked: the first pass finds what is not finite.
+            ensure_all_finite=not (streamed and math.prod(getattr(X, "shape", ())) > SMALL),
             accept_sparse="csr",
             dtype=[np.float64, np.float32, np.float16, np.uint8, np.int8, np.int16],
             ensure_min_samples=ensure_min_samples,

@@ -8,7 +8,6 @@ images follow by linearity.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -47,23 +46,36 @@ class Refined(NamedTuple):
 
 
 def image(source: Passes, block: jax.Array, mean: jax.Array | None) -> jax.Array:
-    r"""Return $M W$ for the rows of `block` (K, d) by one pass, with $M$ about `mean` where given."""
+    r"""Return $M W$ for the rows of `block` (K, d) by one pass, with $M$ about `mean` where given.
+
+    Scores are centred before they meet the rows again: then an error of the mean counts only by its
+    square, and products have no large common part to round.
+    """
     total = jnp.zeros_like(block)
-    sums = jnp.zeros((block.shape[0], 1), block.dtype)
+    if mean is None:
+        for rows in source():
+            total = _accumulate(rows, block, total)
+        return total
+    level, sums = full_product(mean[None, :], block.T), jnp.zeros((block.shape[0], 1), block.dtype)
     for rows in source():
-        total, sums = _accumulate(rows, block, total, sums, mean is not None)
-    return total if mean is None else total - sums * mean[None, :]
+        total, sums = _accumulate_centred(rows, block, level, total, sums)
+    return total - sums * mean[None, :]
 
 
-@partial(jax.jit, static_argnums=4, donate_argnums=(2, 3))
-def _accumulate(
-    rows: Any, block: jax.Array, total: jax.Array, sums: jax.Array, centred: bool
+@jax.jit
+def _accumulate(rows: Any, block: jax.Array, total: jax.Array) -> jax.Array:
+    """Add one batch's share of M W."""
+    return total + rows.directions(rows.scores(block))
+
+
+@jax.jit
+def _accumulate_centred(
+    rows: Any, block: jax.Array, level: jax.Array, total: jax.Array, sums: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
-    """Add one batch's share of M W, and of the scores' sums."""
-    scores = rows.scores(block)
-    if centred:
-        sums = sums + full_product(scores.T, rows.constant())
-    return total + rows.directions(scores), sums
+    """Add one batch's share of M W by scores less those of the mean, and of their sums."""
+    constant = rows.constant()
+    scores = rows.scores(block) - constant * level
+    return total + rows.directions(scores), sums + full_product(scores.T, constant)
 
 
 def measure(source: Passes, players: jax.Array, mean: jax.Array | None) -> Refined:

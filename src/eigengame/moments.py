@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from eigengame.game.rows import DenseRows
+from eigengame import _check
+from eigengame.game.rows import DenseRows, full_product
 from eigengame.game.sparse_rows import SparseRows
 
 
@@ -34,12 +36,27 @@ def batch_moments(rows: DenseRows | SparseRows) -> Moments:
         sums = jax.ops.segment_sum(share, rows.column, rows.features)
         squares = jax.ops.segment_sum(share * rows.entries, rows.column, rows.features)
     else:
-        sums = jnp.sum(rows.constant() * rows.values, axis=0)
-        squares = jnp.sum(jnp.square(rows.values), axis=0)
+        sums = full_product(rows.constant().T, rows.values)[0]
+        squares = _column_squares(rows.values)
         weights = jnp.square(rows.constant())
     weight = jnp.sum(weights)
     mean = sums / jnp.where(weight > 0, weight, 1)
     return Moments(weight, mean, jnp.maximum(squares - weight * jnp.square(mean), 0))
+
+
+def _column_squares(values: jax.Array) -> jax.Array:
+    """Return the sum of squares of each column (d,).
+
+    A sum down the columns of wide rows waits for memory at every number. Here up to 16 rows are added
+    up as they lie, and a product, which reads as it should, adds up the rest.
+    """
+    m, d = values.shape
+    group = math.gcd(m, 16)
+    stacked = values.reshape(m // group, group, d)
+    partial = jnp.square(stacked[:, 0])
+    for i in range(1, group):
+        partial = partial + jnp.square(stacked[:, i])
+    return full_product(jnp.ones((1, m // group), values.dtype), partial)[0]
 
 
 def merge_moments(one: Moments, other: Moments) -> Moments:
@@ -57,3 +74,18 @@ def merge_moments(one: Moments, other: Moments) -> Moments:
 def fade_moments(moments: Moments, keep: jax.Array) -> Moments:
     """Return the moments with every row so far counting `keep` times as much."""
     return Moments(keep * moments.weight, moments.mean, keep * moments.scatter)
+
+
+def refuse_unless_finite(moments: Moments, source: Any) -> None:
+    """Raise where a number of the source was NaN or infinite, and say which.
+
+    One such number makes its column's moments so: good data is not read once more to be checked.
+    """
+    if np.isfinite(np.asarray(moments.scatter)).all():
+        return
+    for begin in range(0, source.shape[0], source.size):
+        _check.finite("X", source.values(begin), places=range(begin, source.shape[0]))
+    largest = np.finfo(moments.scatter.dtype).max
+    raise ValueError(
+        f"X has numbers whose squares add up to more than {largest:.2g}: divide it by its largest value."
+    )

@@ -17,7 +17,13 @@ from eigengame.game.rows import DenseRows, SymmetricRows, full_product
 from eigengame.game.settle import settle
 from eigengame.game.sphere import orthonormalise, random_players
 from eigengame.images import image
-from eigengame.moments import Moments, batch_moments, merge_moments, no_moments
+from eigengame.moments import (
+    Moments,
+    batch_moments,
+    merge_moments,
+    no_moments,
+    refuse_unless_finite,
+)
 from eigengame.outcome import Ending, Outcome
 from eigengame.refine import MOST_PASSES, Found, Goal, refined
 
@@ -132,6 +138,7 @@ def _covariance(source: Any, k: int, options: Options) -> Fitted:
     total, moments = jnp.zeros((d, d), options.dtype), no_moments(d, options.dtype)
     for rows in source():
         total, moments = _accumulate_covariance(rows, total, moments)
+    refuse_unless_finite(moments, source)
     if options.center:
         total = total - moments.weight * moments.mean[:, None] * moments.mean[None, :]
     matrix = SymmetricRows((total + total.T) / 2)
@@ -166,6 +173,7 @@ def _steps(route: str, source: Any, k: int, options: Options) -> Fitted:
     moments = no_moments(d, options.dtype)
     for rows in source():
         moments = _add_moments(moments, rows)
+    refuse_unless_finite(moments, source)
     mean = moments.mean if options.center else None
     unit = _unit(source.batch(0), mean)
     algorithm = _with_step_size(route, source, k, options, mean, unit)

@@ -15,7 +15,14 @@ from eigengame.algorithms.remembered import RememberedState
 from eigengame.certificate import Certificate
 from eigengame.game.rows import DenseRows
 from eigengame.metrics import angular_error
-from eigengame.moments import Moments, batch_moments, fade_moments, merge_moments, no_moments
+from eigengame.moments import (
+    Moments,
+    batch_moments,
+    fade_moments,
+    merge_moments,
+    no_moments,
+    refuse_unless_finite,
+)
 
 
 class Stream(NamedTuple):
@@ -46,12 +53,20 @@ class Stream(NamedTuple):
 
 def begin(algorithm: Remembered, k: int, d: int, dtype: Any, seed: int) -> Stream:
     """Return a game in which nothing has been seen."""
-    # Drawn by NumPy: a game begins without compiling anything.
-    draws = np.random.default_rng(seed).normal(size=(d, algorithm.players_for(k, d)))
-    players = np.linalg.qr(draws)[0].T.astype(dtype)
-    state = algorithm.remember_nothing(jax.device_put(np.ascontiguousarray(players)), k)
+    players = _start(algorithm.players_for(k, d), d, dtype, seed)
+    state = algorithm.remember_nothing(jax.device_put(players), k)
     start = (0, jax.device_put(players[:k]))
     return Stream(state, no_moments(d, dtype), 0, (start, start))
+
+
+def _start(count: int, d: int, dtype: Any, seed: int) -> np.ndarray:
+    """Return random orthonormal players (count, d), by NumPy: a game begins without compiling."""
+    draws = np.random.default_rng(seed).standard_normal((count, d), dtype)
+    if d < 4 * count:
+        return np.ascontiguousarray(np.linalg.qr(draws.T)[0].T)
+    # Many more features than players: the draws are nearly orthogonal, and Cholesky is good enough.
+    factor = np.linalg.cholesky((draws @ draws.T).astype(np.float64))
+    return np.linalg.inv(factor).astype(dtype) @ draws
 
 
 def take(algorithm: Remembered, memory: Stream, rows: Any, count: int) -> Stream:
@@ -105,6 +120,7 @@ def one_pass(algorithm: Remembered, source: Any, k: int, dtype: Any, seed: int) 
         memory = take(algorithm, memory, rows, min(source.size, n - memory.rows))
         # Never more than two batches at once: wait for the one before the one just sent.
         jax.block_until_ready(before.state.step)
+    refuse_unless_finite(memory.moments, source)
     return memory
 
 
@@ -115,7 +131,7 @@ def estimated(memory: Stream, k: int, scale: float) -> Certificate:
     below = np.append(values[1:], 0.0)[:k]
     above = np.append(np.inf, values[:-1])[:k]
     moved = angular_error(
-        np.asarray(known.players, np.float64)[:k], np.asarray(memory.earlier, np.float64)
+        np.asarray(known.players)[:k].astype(np.float64), np.asarray(memory.earlier, np.float64)
     )
     unknown = np.full(k, np.nan)
     return Certificate(

@@ -64,24 +64,35 @@ def memory_of(seed, k, dtype="float64"):
 
 def test_rows_under_a_memory_are_the_stacked_rows_of_the_design():
     memory, x = memory_of(1, 5), RNG.normal(size=(M, D)) + 3
-    rows = RememberedRows.of(as_rows(x), memory, center=True)
+    rows = RememberedRows.of(as_rows(x), memory, center=True).recalled()
     mean, n = x.mean(axis=0), 70.0
     z = np.concatenate(
         [
             np.sqrt(np.asarray(memory.strengths))[:, None] * np.asarray(memory.players),
-            math.sqrt(n * M / (n + M)) * (np.asarray(memory.mean) - mean)[None, :],
             x - mean,
+            math.sqrt(n * M / (n + M)) * (np.asarray(memory.mean) - mean)[None, :],
         ]
     )
     players = random_players(3, 4, D, "float64")
     scores = rows.scores(players)
     assert_close(scores, z @ np.asarray(players).T)
     assert_close(rows.gram(scores, scores), scores.T @ scores)
-    some = jnp.asarray(RNG.normal(size=scores.shape))
-    assert_close(rows.directions(some), np.asarray(some).T @ z)
+    assert_close(rows.directions(scores), np.asarray(scores).T @ z)
     mean_after, weight = rows.mean_and_weight()
     assert_close(mean_after, (n * np.asarray(memory.mean) + M * mean) / (n + M))
     assert float(weight) == n + M
+
+
+def test_a_first_round_needs_no_product_with_the_memory():
+    memory, x = memory_of(1, 5), RNG.normal(size=(M, D)) + 3
+    new = RememberedRows.of(as_rows(x), memory, center=True)
+    whole = new.recalled()
+    short = joint_round(new, memory.players, new.scores(memory.players), memory.strengths)
+    long = joint_round(whole, memory.players, whole.scores(memory.players))
+    np.testing.assert_allclose(short[2], long[2], rtol=1e-9)
+    assert metrics.angular_error(np.asarray(short[0]), np.asarray(long[0])).max() < 1e-7
+    ours, theirs = np.abs(short[1]), np.abs(long[1][len(memory.strengths) :])
+    np.testing.assert_allclose(ours, theirs, atol=1e-7 * theirs.max())
 
 
 def test_two_batches_remembered_whole_are_the_scatter_of_both_about_their_mean():

@@ -21,10 +21,13 @@ from eigengame.game import sphere
 from eigengame.game.gram_space import cheaper_in_gram_space, equilibrium_of_all
 from eigengame.game.memory import Memory, RememberedRows
 from eigengame.game.rounds import joint_round, nearly_orthonormal
-from eigengame.game.rows import DenseRows, Rows
+from eigengame.game.rows import DenseRows, Rows, full_product
 
 FIRST_ROUNDS = 6
 """Rounds on a batch that outweighs all before it: players that know little need more than one."""
+
+TIDY = 8
+"""Updates between two corrections of the players' orthonormality."""
 
 
 def default_extra(k: int) -> int:
@@ -114,23 +117,16 @@ class Remembered:
 
     def update(self, rows: Rows, state: RememberedState) -> tuple[RememberedState, Info]:
         """Play one batch under the memory of all before it."""
-        memory = state.memory._replace(players=nearly_orthonormal(state.memory.players))
+        memory = state.memory._replace(players=_tidied(state))
         if self.forget != 1:
             rows, keep = self.fade(rows, memory.strengths.dtype)
             memory = memory._replace(strengths=keep * memory.strengths, weight=keep * memory.weight)
-        remembered = RememberedRows.of(rows, memory, center=self.center)
+        new = RememberedRows.of(rows, memory, center=self.center)
         if self._in_gram_space(rows, memory.players):
-            moved, strengths = equilibrium_of_all(
-                memory.players, memory.strengths, _new_rows(remembered)
-            )
+            moved, strengths = equilibrium_of_all(memory.players, memory.strengths, _new_rows(new))
         else:
-            fresh = memory.weight < remembered.weight
-            rounds = jnp.where(fresh, jnp.maximum(FIRST_ROUNDS, self.rounds), self.rounds)
-            start = (memory.players, remembered.scores(memory.players), memory.strengths)
-            moved, _, strengths = jax.lax.fori_loop(
-                0, rounds, lambda _, now: joint_round(remembered, now[0], now[1]), start
-            )
-        mean, weight = remembered.mean_and_weight()
+            moved, strengths = self._rounds(new)
+        mean, weight = new.mean_and_weight()
         k = state.like.shape[0]
         info = Info(strengths[:k], jnp.zeros_like(strengths[:k]), jnp.zeros_like(strengths[:k]))
         return RememberedState(
@@ -156,6 +152,25 @@ class Remembered:
         memory = Memory(players, strengths, mean, mine.weight + theirs.weight)
         return RememberedState(memory, one.like, one.step + other.step)
 
+    def _rounds(self, new: RememberedRows) -> tuple[jax.Array, jax.Array]:
+        """Return players and strengths after the rounds that a batch is due."""
+        memory = new.memory
+        first = joint_round(new, memory.players, new.scores(memory.players), memory.strengths)
+        rounds = jnp.where(memory.weight < new.weight, max(FIRST_ROUNDS, self.rounds), self.rounds)
+
+        def further(now: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+            players, scores, strengths = now
+            # The players have left the memory's own: its rows are now rows like any other.
+            whole = new.recalled()
+            past = full_product(whole.past, players.T)
+            start = (players, jnp.concatenate([past, scores]), strengths)
+            players, _, strengths = jax.lax.fori_loop(
+                1, rounds, lambda _, one: joint_round(whole, one[0], one[1]), start
+            )
+            return players, strengths
+
+        return jax.lax.cond(rounds > 1, further, lambda now: (now[0], now[2]), first)
+
     def _in_gram_space(self, rows: Rows, players: jax.Array) -> bool:
         """Say where this batch is played; static, so that each shape is compiled for one space."""
         if not isinstance(rows, DenseRows):
@@ -180,10 +195,17 @@ class Remembered:
         return DenseRows(fading[:, None] * rows.values, fading * roots), base ** after[0]
 
 
-def _new_rows(remembered: RememberedRows) -> jax.Array:
+def _tidied(state: RememberedState) -> jax.Array:
+    """Return the players, every few updates freed of the rounding that has added up."""
+    return jax.lax.cond(
+        state.step % TIDY == 0, nearly_orthonormal, lambda players: players, state.memory.players
+    )
+
+
+def _new_rows(new: RememberedRows) -> jax.Array:
     """Return the batch as plain rows: weighted, centred, and with the bridge between means."""
-    batch: DenseRows = remembered.rows
-    if remembered.batch_mean is None or remembered.bridge is None:
+    batch: DenseRows = new.rows
+    if new.centring is None:
         return batch.values
-    centred = batch.centred(remembered.batch_mean)
-    return jnp.concatenate([centred.values, remembered.bridge[None, :]])
+    centred = batch.centred(new.centring.mean)
+    return jnp.concatenate([centred.values, new.centring.bridge[None, :]])

@@ -58,9 +58,9 @@ def residual_directions(players: jax.Array, images: jax.Array, gram: jax.Array) 
 
 
 def joint_round(
-    rows: Rows, players: jax.Array, scores: jax.Array
+    rows: Rows, players: jax.Array, scores: jax.Array, past: jax.Array | None = None
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Return players, their scores and strengths at the equilibrium within [V, M V].
+    r"""Return players, their scores and strengths at the equilibrium within [V, M V].
 
     Parameters
     ----------
@@ -69,6 +69,10 @@ def joint_round(
         Orthonormal.
     scores : array of shape (m, K)
         `rows.scores(players)`, carried from round to round.
+    past : array of shape (K,), optional
+        Strengths of a memory along these very players: $V^\top\mathrm{diag}(\lambda)V$ joins $M$. It
+        rewards each player where it is and cannot be seen from outside their span: no product is
+        spent on it.
 
     Returns
     -------
@@ -80,18 +84,32 @@ def joint_round(
     """
     k = players.shape[0]
     gram = rows.gram(scores, scores)
-    directions = residual_directions(players, rows.directions(scores), gram)
-    seen = rows.scores(directions)
-    basis, empty = whiten(full_product(directions, directions.T))
+    fresh = rows.directions(scores) - full_product(gram, players)
+    # Rows of size 1: the squares of directions, which have the size of M, may be out of range.
+    largest = jnp.max(jnp.abs(fresh), axis=1, keepdims=True)
+    fresh = fresh / jnp.where(largest > 0, largest, 1)
+    # What rounding left along the players is taken off in coefficients, not in d numbers a row.
+    inside = full_product(fresh, players.T)
+    raw = full_product(fresh, fresh.T)
+    overlaps = raw - full_product(inside, inside.T)
+    lengths2 = jnp.diag(overlaps)
+    # Of a row that loses most of itself only rounding is left: it is no direction.
+    real = lengths2 > 0.25 * jnp.diag(raw)
+    scale = jnp.where(real, 1 / jnp.sqrt(jnp.where(real, lengths2, 1)), 0)
+    basis, empty = whiten(scale[:, None] * overlaps * scale[None, :])
+    basis = basis * scale[None, :]
+    seen = rows.scores(fresh) - full_product(scores, inside.T)
     across = full_product(rows.gram(scores, seen), basis.T)
     among = full_product(full_product(basis, rows.gram(seen, seen)), basis.T)
+    if past is not None:
+        gram = gram + jnp.diag(past)
     among = put_last(among, empty, jnp.max(jnp.diag(gram)))
     small = jnp.block([[gram, across], [across.T, among]])
     values, axes = jnp.linalg.eigh((small + small.T) / 2)
     chosen = axes.T[::-1][:k]
     own, other = chosen[:, :k], full_product(chosen[:, k:], basis)
     return (
-        full_product(own, players) + full_product(other, directions),
+        full_product(own - full_product(other, inside), players) + full_product(other, fresh),
         full_product(scores, own.T) + full_product(seen, other.T),
         jnp.maximum(values[::-1][:k], 0),
     )

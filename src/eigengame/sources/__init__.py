@@ -18,7 +18,8 @@ def far_origin(data: Any, rows: int, dtype: Any) -> np.ndarray | None:
     """Return the mean of the first rows where it is far from zero, to be subtracted on reading."""
     if issparse(data):
         return None
-    block = np.asarray(data[: min(rows, 1024)], np.float64)
+    few = max(16, 2**22 // max(data.shape[1], 1))
+    block = np.asarray(data[: min(rows, 1024, few)], np.float64)
     mean, spread = block.mean(axis=0), float(block.var(axis=0).sum())
     if float(np.sum(mean**2)) <= FAR**2 * spread:
         return None

@@ -44,9 +44,13 @@ class ArraySource:
         for begin in range(0, len(self.data), self.size):
             yield self.batch(begin)
 
+    def values(self, begin: int) -> np.ndarray:
+        """Return the numbers from row `begin` on, up to a batch of them, as they are."""
+        return self.data[begin : begin + self.size]
+
     def batch(self, begin: int) -> DenseRows:
         """Return the batch that starts at row `begin`."""
-        block = self.data[begin : begin + self.size]
+        block = self.values(begin)
         roots = self._roots(begin, len(block))
         if self.origin is not None:
             block = np.subtract(block, self.origin, dtype=self.dtype)

@@ -44,6 +44,11 @@ class SparseSource:
         for begin in range(0, self.data.shape[0], self.size):
             yield self.batch(begin)
 
+    def values(self, begin: int) -> np.ndarray:
+        """Return the entries from row `begin` on, up to a batch of rows, as they are."""
+        end = min(begin + self.size, self.data.shape[0])
+        return np.asarray(self.data.data[self.data.indptr[begin] : self.data.indptr[end]])
+
     def batch(self, begin: int) -> SparseRows:
         """Return the batch that starts at row `begin`."""
         end = min(begin + self.size, self.data.shape[0])
