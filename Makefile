@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 # One BLAS thread pool per test worker: two workers on two cores, not two pools on each.
 WORKERS ?= 2
 
-.PHONY: help demo torch test test-slow lint format bench docs clean
+.PHONY: help demo torch test test-slow lint format browser bench docs clean
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | column -t -s '	'
 
@@ -25,6 +25,20 @@ demo: $(VENV)/.installed-plots  ## fit scikit-learn's digits, print a table, dra
 torch: $(VENV)/.installed-test  ## add PyTorch, so that the tests that need it run too
 	@echo "==> installing PyTorch (CPU)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
+
+browser:  ## add Chromium and its driver, so that the report is tested in a real browser
+	@if command -v chromedriver >/dev/null && command -v chromium >/dev/null; then \
+	  echo "==> Chromium is here: $$(chromium --version 2>/dev/null)"; \
+	elif command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ]; then \
+	  echo "==> installing chromium and chromium-driver"; \
+	  apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium chromium-driver fonts-dejavu-core >/dev/null; \
+	elif command -v apt-get >/dev/null && sudo -n true 2>/dev/null; then \
+	  echo "==> installing chromium and chromium-driver by sudo"; \
+	  sudo apt-get update -qq && sudo apt-get install -y -qq --no-install-recommends chromium chromium-driver fonts-dejavu-core >/dev/null; \
+	else \
+	  echo "==> no right to install: please install chromium and chromedriver (Debian: chromium chromium-driver)"; \
+	  exit 1; \
+	fi
 
 test: $(VENV)/.installed-test  ## run the tests (a few minutes on two cores)
 	@echo "==> running the tests"

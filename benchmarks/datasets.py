@@ -47,7 +47,9 @@ DATA_SETS = {
     "exponential": DataSet(makers.exponential, "memory", MID, MID_SMALL),
     "tall-harmonic": DataSet(makers.harmonic, "memmap", TALL, TALL_SMALL),
     "tall-exponential": DataSet(makers.exponential, "memmap", TALL, TALL_SMALL),
-    "wide": DataSet(makers.wide, "memmap", Size(4000, 250000, 32, 1000), Size(1000, 50000, 32, 128)),
+    "wide": DataSet(
+        makers.wide, "memmap", Size(4000, 250000, 32, 1000), Size(1000, 50000, 32, 128)
+    ),
     # Both sides shrink: with the rows alone, no topic would rise above the noise.
     "sparse": DataSet(
         makers.sparse, "sparse", Size(20000, 50000, 16, 1024), Size(4000, 12500, 16, 256)

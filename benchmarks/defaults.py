@@ -19,8 +19,10 @@ import jax
 import numpy as np
 
 import eigengame as eg
+from eigengame import stream
+from eigengame.feed import Feed
+from eigengame.reading import Reading
 from eigengame.sources import as_source
-from eigengame.stream import one_pass
 
 K, D, N = 16, 784, 20_000
 SIZES = (1024, 512, 256, 64)
@@ -71,11 +73,13 @@ def main() -> None:
         for size in SIZES:
             if size > len(x):
                 continue
-            source = as_source(x, size, dtype=np.float32)
+            feed = Feed(as_source(x), size, np.dtype(np.float32))
             cells = []
             for extra, rounds in CHOICES:
                 game = eg.Remembered(extra=extra, rounds=rounds, center=True)
-                players = one_pass(game, source, K, np.float32, 0).state.memory.players[:K]
+                begun = stream.begin(game, K, x.shape[1], np.float32, 0)
+                seen = stream.one_pass(game, Reading(feed), begun)
+                players = seen.state.memory.players[:K]
                 errors = eg.metrics.angular_error(np.asarray(players, np.float64), truth)
                 cells.append(f"{errors.max():.3f} / {eg.metrics.streak_of(errors, math.pi / 32)}")
             lines.append(f"| {name} | {size} | " + " | ".join(cells) + " |")

@@ -11,6 +11,7 @@ from eigengame.certificate import angle_bounds, certificate, missed_level
 from eigengame.images import improve, measure
 from eigengame.outcome import Outcome
 from eigengame.probes import draw_probes, power_probes
+from eigengame.reading import Given
 from eigengame.refine import Goal, certify, refined
 
 D, K = 40, 4
@@ -96,11 +97,11 @@ def test_a_missed_component_is_found_by_the_probes():
     problem = testing.rows_with(testing.exponential(D, 1, 1e-3), 100, seed=1)
     rows = as_rows(problem.data)
     players = jnp.asarray(np.delete(problem.components[:9], 2, axis=0))
-    now = measure(lambda: [rows], players, None)
+    now = measure(Given(rows), players, None)
     blind = certificate(*now.players, K)
     assert blind.kind == "conditional"
     assert blind.streak(0.1) == 4  # settled on exact but wrong eigenvectors, it cannot know
-    goal = Goal(lambda: [rows], None, K, 1.0, passes=6, tol=None, seed=0)
+    goal = Goal(Given(rows), None, K, 1.0, passes=6, tol=None, seed=0)
     seen = certify(goal, players)
     assert seen.kind == "certified"
     assert seen.level >= problem.eigenvalues[2]
@@ -115,7 +116,7 @@ def test_probes_bound_what_is_outside_with_their_stated_probability():
     for seed in range(trials):
         probes = draw_probes(seed, 4, players)
         for _ in range(3):
-            probes = power_probes(lambda: [rows], probes, players, None, risk)
+            probes = power_probes(Given(rows), probes, players, None, risk)
         misses += probes.level < problem.eigenvalues[6]
     # At most the stated 20 %, plus three standard errors of 200 trials.
     assert misses / trials <= risk + 3 * math.sqrt(risk * (1 - risk) / trials)
@@ -172,7 +173,7 @@ PROBLEM = testing.rows_with(testing.harmonic(D), 120, seed=6)
 
 
 def halves(dtype="float64"):
-    return lambda: [as_rows(half.astype(dtype)) for half in np.split(PROBLEM.data, 2)]
+    return Given(*(as_rows(half.astype(dtype)) for half in np.split(PROBLEM.data, 2)))
 
 
 def goal_of(dtype="float64", **options):
@@ -199,7 +200,7 @@ def test_a_mean_is_taken_off_exactly():
     shifted = PROBLEM.data + np.linspace(1, 3, D)
     about = shifted - shifted.mean(axis=0)
     rows = as_rows(shifted)
-    now = measure(lambda: [rows], start(), jnp.asarray(shifted.mean(axis=0)))
+    now = measure(Given(rows), start(), jnp.asarray(shifted.mean(axis=0)))
     players, images = (np.asarray(part) for part in now.players)
     np.testing.assert_allclose(images, players @ about.T @ about, atol=1e-9)
 
@@ -226,7 +227,7 @@ def test_components_too_close_to_the_rest_are_said_to_be_unproven():
     # Value 4 is a thousandth above value 5: no probe can tell them apart in a few powers.
     spectrum = np.concatenate([[1.0, 0.8, 0.6, 0.4], 0.3996 * testing.harmonic(D - 4)])
     problem = testing.rows_with(spectrum, 120, seed=6)
-    goal = Goal(lambda: [as_rows(problem.data)], None, K, 1.0, passes=300, tol=1e-3, seed=0)
+    goal = Goal(Given(as_rows(problem.data)), None, K, 1.0, passes=300, tol=1e-3, seed=0)
     found = refined(goal, jnp.asarray(problem.components[:K]), route="test", used=0)
     assert found.ending.outcome is not Outcome.CONVERGED
     assert found.certificate.angle[3] == math.pi / 2

@@ -3,32 +3,46 @@
 from __future__ import annotations
 
 import contextlib
-import math
 from collections.abc import Iterator
+from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy import sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
-from eigengame import refine, routes, stream
+from eigengame import model_file, refine, routes, stream
 from eigengame.algorithms import REGISTRY
 from eigengame.certificate import Certificate
+from eigengame.checkpoint import Checkpoint, Keeper
+from eigengame.feed import Feed, refuse_unless_finite
+from eigengame.fitting import Fit, Run, batch_rows
+from eigengame.inputs import (
+    SMALL,
+    checked_array,
+    checked_source,
+    checked_weights,
+    is_other,
+    to_numpy,
+)
 from eigengame.model import Model, deterministic_signs
-from eigengame.sources import ArraySource, SparseSource, as_source, far_origin
+from eigengame.preparation import Preparation, preparation_of, same_preparation
+from eigengame.reading import Reading
+from eigengame.sklearn_callbacks import CallbackSupport, callback_watchers, with_callbacks
+from eigengame.sources import Source, far_origin
+from eigengame.watch import call, watchers_of
 
-SMALL = 2**18
-"""Up to so many numbers a fit is played in float64, which costs nothing there."""
 
-
-class EigenGamePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class EigenGamePCA(
+    CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+):
     r"""Principal components by the remembered game: one pass, no step size, with a certificate.
 
     Parameters
@@ -72,6 +86,7 @@ class EigenGamePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     noise_variance_ : float
         Mean variance of what the components leave.
     n_samples_seen_, n_components_, n_features_in_, n_passes_, n_players_ : int
+        Features are counted after preparation, where there is one.
     certificate_ : Certificate
         How far to trust each component: see `eigengame.certificate`.
     outcome_ : Ending
@@ -110,7 +125,7 @@ class EigenGamePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         n_components: int | float | None = None,
         *,
         algorithm: str = "remembered",
-        batch_size: int | str = "auto",
+        batch_size: int | Literal["auto"] = "auto",
         extra: int | str = "auto",
         rounds: int | str = "auto",
         passes: int = 1,
@@ -136,66 +151,112 @@ class EigenGamePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self.dtype = dtype
         self.random_state = random_state
 
+    _preparation: Preparation | None = None
     _stream: stream.Stream | None
     _stream_shape: tuple[int, int]
     _players: np.ndarray
 
     # ------------------------------------------------------------------ learning
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> EigenGamePCA:
+    @with_callbacks
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        checkpoint: Any = None,
+        progress: Any = False,
+    ) -> EigenGamePCA:
         """Find the components of X.
 
         Parameters
         ----------
-        X : array or sparse matrix of shape (n_samples, n_features)
-            NumPy, a memory map, SciPy sparse, pandas, polars, JAX or torch.
+        X : array, sparse matrix, data frame, path, Source, or iterable of arrays
+            Shape (n_samples, n_features): NumPy, a memory map, SciPy sparse, pandas, polars, JAX or
+            torch, or anything that `eigengame.as_source` opens. Data from `eigengame.prepare` is
+            prepared as it is read, and the model prepares in the same way what it is given later.
         y : ignored
         sample_weight : array of shape (n_samples,), optional
             How often each row counts.
+        checkpoint : path or Checkpoint, optional
+            Folder to keep the run in. The same call with the same folder goes on where it stopped.
+        progress : bool, Watcher or sequence of Watcher
+            True shows a progress bar; watchers are told after every batch.
         """
-        X, weights = self._checked(
-            X, sample_weight, reset=True, streamed=True, ensure_min_samples=2
-        )
-        self._options = self._read_options(
-            "float64" if X.shape[0] * X.shape[1] <= SMALL else self.dtype
-        )
-        with _precision(self._options.dtype):
-            if isinstance(self.n_components, Real) and not isinstance(self.n_components, Integral):
-                self._fit_share(X, weights, float(self.n_components))
-            else:
-                # A row of weight 3 is three rows: weighted and repeated data must agree on "all".
-                n = X.shape[0] if weights is None else int(np.ceil(weights.sum()))
-                self._fit_count(X, weights, self._count((n, X.shape[1])))
-                if self.n_components is None:
-                    self._drop_empty(X, weights)
+        self._validate_params()
+        source = checked_source(self, X, reset=True, streamed=True, least=2)
+        weights = checked_weights(source, sample_weight)
+        n, d = source.shape
+        small = n is not None and n * d <= SMALL
+        self._options = self._read_options("float64" if small else self.dtype)
+        keeper = self._keeper(checkpoint, source)
+        size = batch_rows(self.batch_size, source.shape, 1, self._options.dtype)
+        batches = None if n is None else -(-n // size)
+        watchers = [*watchers_of(progress), *callback_watchers(self, batches)]
+        run = Run(source, weights, self._options, self.algorithm, self.batch_size, keeper, watchers)
+        try:
+            call(watchers, "begin", {"source": source.name, "shape": source.shape})
+            with _precision(self._options.dtype):
+                found = self._fit(run)
+            self._stream, self._origin = found.fitted.stream, found.origin
+            self._stream_shape = (found.k, d)
+            self._name(found.fitted)
+            call(watchers, "end", self.outcome_)
+        finally:
+            call(watchers, "close")
+        self._source = source.fingerprint()
+        self._preparation = preparation_of(source)
         return self
+
+    def _fit(self, run: Run) -> Fit:
+        """Fit as many components as were asked for."""
+        n, d = run.source.shape
+        if n is None and not isinstance(self.n_components, Integral):
+            raise ValueError(
+                f"n_components={self.n_components!r}: {run.source.name} does not know its number of "
+                "rows, so give a whole number."
+            )
+        # A row of weight 3 is three rows: weighted and repeated data must agree on "all".
+        rows = d if n is None else n if run.weights is None else int(np.ceil(run.weights.sum()))
+        if self.n_components is None:
+            return run.all_components(min(rows, d))
+        if isinstance(self.n_components, Integral):
+            return run.components(self._count((rows, d)))
+        return run.share(min(n or d, d), float(self.n_components))
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> EigenGamePCA:
         """Go on with a batch of any size from one row up: the remembered game, batch by batch.
 
         After `fit` it goes on from the memory of the fit's first pass.
         """
+        self._validate_params()
         first = getattr(self, "_stream", None) is None
-        X, weights = self._checked(X, sample_weight, reset=first)
-        seen = self._begin(X) if first else self._stream
+        source = checked_source(self, X, reset=first)
+        weights = checked_weights(source, sample_weight)
+        seen = self._begin(source) if first else self._stream
         assert seen is not None
+        n, d, game = source.shape[0] or 1024, source.shape[1], self._options.game()
         with _precision(self._options.dtype):
-            size = self._batch(X.shape, self._options.players(*self._stream_shape))
-            size = min(size, _room_for(len_of(X)))
+            players = self._options.players(*self._stream_shape)
+            size = batch_rows(self.batch_size, (n, d), players, self._options.dtype)
             # Always with weights, so that ragged batches share their compilations.
-            source = self._source(X, np.ones(len_of(X)) if weights is None else weights, size)
-            for begin in range(0, len_of(X), size):
-                count = min(size, len_of(X) - begin)
-                seen = stream.take(self._options.game(), seen, source.batch(begin), count)
+            weights = np.ones(n) if weights is None and source.shape[0] else weights
+            feed = self._feed(source, weights, min(size, _room_for(n)))
+            for batch in feed():
+                seen = stream.take(game, seen, batch.rows, batch.counted)
+            refuse_unless_finite(feed, seen.moments.scatter)
             self._stream = seen
             self._name(routes.from_stream(seen, self._options))
+        if first:
+            self._preparation = preparation_of(source)
         return self
 
     def merge(self, other: EigenGamePCA) -> EigenGamePCA:
         """Return an estimator that has seen what both have: two streams in one.
 
-        Both must hold a remembered game of the same size. What is merged are the memories of the one
-        pass: refine what comes out by `fit` where more passes are to be had.
+        Both must hold a remembered game of the same size, on data prepared in the same way. What is merged
+        are the memories of the one pass: refine what comes out by `fit` where more passes are to be had.
         """
         mine, theirs = self._own_stream("self"), other._own_stream("other")
         shapes = [one.state.memory.players.shape for one in (mine, theirs)]
@@ -204,8 +265,14 @@ class EigenGamePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
                 f"players have shapes {shapes[0]} and {shapes[1]}: give both the same n_components, "
                 "extra and features."
             )
+        if not same_preparation(self._preparation, other._preparation):
+            raise ValueError(
+                "the two were fitted on data prepared in different ways: prepare one part, and the others "
+                "by what it learnt, `one.preparation.over(other)`."
+            )
         merged = EigenGamePCA(**self.get_params())
-        for name in ("n_features_in_", "feature_names_in_", "_options", "_origin", "_stream_shape"):
+        kept = ("_options", "_origin", "_stream_shape", "_preparation")
+        for name in ("n_features_in_", "feature_names_in_", *kept):
             if hasattr(self, name):
                 setattr(merged, name, getattr(self, name))
         with _precision(self._options.dtype):
@@ -224,56 +291,34 @@ class EigenGamePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         assert self._stream is not None
         return self._stream
 
-    def certify(self, X: Any) -> Certificate:
+    def certify(self, X: Any, *, progress: Any = False) -> Certificate:
         """Measure the components on X, by five passes over it, and return their certificate.
 
-        It is also kept as `certificate_`. The mean is that of the fit.
+        It is also kept as `certificate_`. The mean is that of the fit. `progress` is as for `fit`.
         """
         check_is_fitted(self)
-        X, _ = self._checked(X, None, reset=False)
+        watchers = watchers_of(progress)
+        source = checked_source(self, X, reset=False)
         with _precision(self._options.dtype):
             dtype = self._options.dtype
+            size = batch_rows(self.batch_size, source.shape, self.n_players_, dtype)
+            feed = self._feed(source, None, size)
             goal = refine.Goal(
-                source=self._source(X, None, self._batch(X.shape, self.n_players_)),
+                source=Reading(feed, watchers),
                 mean=jnp.asarray(self.mean_ - self._shift(), dtype) if self.center else None,
                 k=self.n_components_,
-                scale=max(len_of(X) - 1, 1),
+                scale=max((source.shape[0] or self.n_samples_seen_) - 1, 1),
                 passes=5,
                 tol=None,
                 seed=self._options.seed + 3,
             )
-            self.certificate_ = refine.certify(goal, jnp.asarray(self._players, dtype))
+            try:
+                self.certificate_ = refine.certify(goal, jnp.asarray(self._players, dtype))
+            finally:
+                call(watchers, "close")
         return self.certificate_
 
-    def _fit_count(self, X: Any, weights: Any, k: int) -> None:
-        """Fit k components by the route asked for."""
-        batch = self._batch(X.shape, self._options.players(k, X.shape[1]))
-        self._origin = far_origin(X, batch, self._options.dtype) if self.center else None
-        source = self._source(X, weights, batch)
-        fitted = routes.fit_by(self._route(source, k), source, k, self._options)
-        self._stream, self._stream_shape = fitted.stream, (k, X.shape[1])
-        self._name(fitted)
-
-    def _drop_empty(self, X: Any, weights: Any) -> None:
-        """Fit again without components that have no variance, where all that have some are wanted."""
-        least = 1e3 * np.finfo(self._options.dtype).eps * self.explained_variance_[0]
-        rank = int(np.sum(self.explained_variance_ > least))
-        if 0 < rank < self.n_components_:
-            self._fit_count(X, weights, rank)
-
-    def _fit_share(self, X: Any, weights: Any, share: float) -> None:
-        """Fit more and more components until they explain the share asked for."""
-        most = min(X.shape)
-        k = min(16, most)
-        self._fit_count(X, weights, k)
-        while k < most and self.explained_variance_ratio_.sum() < share:
-            k = min(2 * k, most)
-            self._fit_count(X, weights, k)
-        needed = int(np.searchsorted(np.cumsum(self.explained_variance_ratio_), share)) + 1
-        if needed < k:
-            self._fit_count(X, weights, needed)
-
-    def _begin(self, X: Any) -> stream.Stream:
+    def _begin(self, source: Source) -> stream.Stream:
         """Return a stream about to see its first batch."""
         if hasattr(self, "components_"):
             raise ValueError(
@@ -287,10 +332,10 @@ class EigenGamePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             )
         if isinstance(self.n_components, Real) and not isinstance(self.n_components, Integral):
             raise ValueError(f"n_components={self.n_components!r}: a stream needs a whole number.")
-        self._options, d = self._read_options(self.dtype), X.shape[1]
-        k = min(X.shape) if self.n_components is None else self._count((d, d))
+        self._options, (n, d) = self._read_options(self.dtype), source.shape
+        k = min(n or d, d) if self.n_components is None else self._count((d, d))
         with _precision(self._options.dtype):
-            self._origin = far_origin(X, len_of(X), self._options.dtype) if self.center else None
+            self._origin = far_origin(source, self._options.dtype) if self.center else None
             self._stream_shape = (k, d)
             return stream.begin(self._options.game(), k, d, self._options.dtype, self._options.seed)
 
@@ -312,29 +357,18 @@ class EigenGamePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             seed=int(seed),
         )
 
-    def _route(self, source: ArraySource | SparseSource, k: int) -> str:
-        dense = isinstance(source, ArraySource)
-        if self.algorithm == "auto":
-            # Multiplications: M takes n d^2 once, the remembered game about 3 n K d a pass.
-            few = source.shape[1] <= 3 * self._options.players(k, source.shape[1])
-            return routes.COVARIANCE if dense and few and self.forget == 1 else "remembered"
-        if self.algorithm != "remembered" and not dense:
-            raise ValueError(
-                f"algorithm={self.algorithm!r} needs dense rows: use 'remembered' for sparse ones."
-            )
-        return self.algorithm
-
-    def _batch(self, shape: tuple[int, int], players: int) -> int:
-        """Return the rows for each batch: enough to keep products busy, at most 1 GiB of them.
-
-        Batches as even as can be, in eights: little padding.
-        """
-        if not isinstance(self.batch_size, str):
-            return min(int(self.batch_size), shape[0])
-        fits = max(1, 2**30 // (shape[1] * self._options.dtype.itemsize))
-        most = max(2 * players, min(1024, fits))
-        even = -(-shape[0] // -(-shape[0] // most))
-        return min(shape[0], -(-even // 8) * 8)
+    def _keeper(self, checkpoint: Any, source: Source) -> Keeper | None:
+        """Return who keeps the run, where asked; the seed of a run that goes on is the one it had."""
+        if checkpoint is None:
+            return None
+        asked = checkpoint if isinstance(checkpoint, Checkpoint) else Checkpoint(checkpoint)
+        settings = {name: value for name, value in self.get_params().items() if _plain(value)}
+        configuration = settings | {"played": str(self._options.dtype)}
+        keeper = Keeper(
+            asked.folder, configuration, source.fingerprint(), asked.every, seed=self._options.seed
+        )
+        self._options = replace(self._options, seed=keeper.seed)
+        return keeper
 
     def _count(self, shape: tuple[int, int]) -> int:
         k = min(shape) if self.n_components is None else int(self.n_components)
@@ -345,50 +379,23 @@ class EigenGamePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             )
         return k
 
-    def _source(self, X: Any, weights: Any, size: int) -> ArraySource | SparseSource:
-        return as_source(X, size, dtype=self._options.dtype, weights=weights, origin=self._origin)
-
-    def _checked(
-        self,
-        X: Any,
-        sample_weight: Any,
-        *,
-        reset: bool,
-        streamed: bool = False,
-        ensure_min_samples: int = 1,
-    ) -> tuple[Any, Any]:
-        """Return rows and weights as scikit-learn checks them."""
-        self._validate_params()
-        X = _to_numpy(X)
-        X = validate_data(
-            self,
-            X,
-            reset=reset,
-            # Much data is not read once more to be checked: the first pass finds what is not finite.
-            ensure_all_finite=not (streamed and math.prod(getattr(X, "shape", ())) > SMALL),
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32, np.float16, np.uint8, np.int8, np.int16],
-            ensure_min_samples=ensure_min_samples,
-        )
-        if sample_weight is None:
-            return X, None
-        return X, _check_sample_weight(sample_weight, X, ensure_non_negative=True)
+    def _feed(self, source: Source, weights: Any, size: int) -> Feed:
+        return Feed(source, size, self._options.dtype, weights, self._origin)
 
     # ------------------------------------------------------------------ naming
 
     def _name(self, fitted: routes.Fitted) -> None:
         """Name what a route found."""
         found, moments, rows = fitted.found, fitted.moments, fitted.rows
-        scale = routes.scale_of(moments, rows, fading=self.forget < 1)
+        scale, total = fitted.scale(self._options), fitted.total(self._options)
         strengths = np.maximum(found.strengths, 0)
         centre = np.asarray(moments.mean, np.float64) + self._shift()
         weight, scatter = float(moments.weight), np.asarray(moments.scatter, np.float64)
-        total = float(scatter.sum()) + (0 if self.center else weight * float(np.sum(centre**2)))
         left = min(rows, self.n_features_in_) - len(strengths)
 
         self.components_ = deterministic_signs(found.components)
         self.explained_variance_ = strengths / scale
-        self.explained_variance_ratio_ = strengths / (total if total > 0 else 1)
+        self.explained_variance_ratio_ = fitted.ratios(self._options)
         self.singular_values_ = np.sqrt(strengths)
         self.mean_ = centre if self.center else np.zeros_like(centre)
         self.var_ = scatter / weight if weight > 0 else scatter
@@ -400,6 +407,7 @@ class EigenGamePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self.certificate_ = found.certificate
         self.outcome_ = found.ending
         self._players = found.players
+        self._provenance = None  # that of a file, where the model is as it was read
 
     def _shift(self) -> Any:
         return np.zeros(()) if self._origin is None else self._origin
@@ -407,14 +415,31 @@ class EigenGamePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     # ------------------------------------------------------------------ using
 
     def transform(self, X: Any) -> np.ndarray:
-        """Return the scores of X on the components, shape (n_samples, n_components_)."""
+        """Return the scores of X on the components, shape (n_samples, n_components_).
+
+        X may be anything that `fit` takes: what is not in memory is read block by block. A model of
+        prepared data prepares X first, unless it is so already; a row that is passed over has NaN.
+        """
         check_is_fitted(self)
-        return self._model().project(self._checked(X, None, reset=False)[0], whiten=self.whiten)
+        if self._preparation is None and not is_other(X):
+            rows = checked_array(self, X, reset=False)
+            return self._model().project(rows, whiten=self.whiten)
+        return np.concatenate(list(self.transform_blocks(X)))
+
+    def transform_blocks(self, X: Any, size: int = 4096) -> Iterator[np.ndarray]:
+        """Give the scores of X block by block, for data whose scores are to be written as they come."""
+        check_is_fitted(self)
+        source, model = checked_source(self, X, reset=False), self._model()
+        for block in source.blocks(0, size):
+            scores = model.project(block.values, whiten=self.whiten)
+            if block.weights is not None:
+                scores[block.weights == 0] = np.nan
+            yield scores
 
     def inverse_transform(self, X: Any) -> np.ndarray:
         """Return rows from scores, shape (n_samples, n_features_in_)."""
         check_is_fitted(self)
-        return self._model().restore(np.asarray(_to_numpy(X)), whiten=self.whiten)
+        return self._model().restore(np.asarray(to_numpy(X)), whiten=self.whiten)
 
     def get_covariance(self) -> np.ndarray:
         """Return the model's covariance: components, and noise in every other direction."""
@@ -429,11 +454,24 @@ class EigenGamePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     def score_samples(self, X: Any) -> np.ndarray:
         """Return the log-likelihood of each row under the probabilistic model, shape (n_samples,)."""
         check_is_fitted(self)
-        return self._model().log_likelihood(self._checked(X, None, reset=False)[0])
+        if self._preparation is None and not is_other(X):
+            return self._model().log_likelihood(checked_array(self, X, reset=False))
+        blocks, model = checked_source(self, X, reset=False).blocks(0, 4096), self._model()
+        return np.concatenate([model.log_likelihood(block.values) for block in blocks])
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return the mean log-likelihood of the rows."""
         return float(np.mean(self.score_samples(X)))
+
+    def save(self, path: Any) -> Path:
+        """Write the model to a `.safetensors` file, whole or not at all, and return its path."""
+        check_is_fitted(self)
+        return model_file.save(self, path)
+
+    @classmethod
+    def load(cls, path: Any) -> EigenGamePCA:
+        """Return the model of a file: it can transform, certify, merge and go on by `partial_fit`."""
+        return model_file.load(cls, path)
 
     def _model(self) -> Model:
         return Model(self.components_, self.explained_variance_, self.mean_, self.noise_variance_)
@@ -456,22 +494,11 @@ def _precision(dtype: Any) -> Iterator[None]:
         yield
 
 
-def _to_numpy(X: Any) -> Any:
-    """Return JAX arrays and torch tensors as NumPy arrays; leave everything else to scikit-learn."""
-    if isinstance(X, jax.Array):
-        return np.asarray(X)
-    if type(X).__module__.split(".")[0] == "torch":
-        return X.detach().cpu().numpy()
-    if sparse.issparse(X) and X.format != "csr":
-        return X.tocsr()
-    return X
-
-
 def _room_for(rows: int) -> int:
     """Return a batch shape for a ragged stream: few shapes, so few compilations."""
     return max(8, 1 << (rows - 1).bit_length())
 
 
-def len_of(X: Any) -> int:
-    """Return the number of rows (sparse matrices have no length)."""
-    return int(X.shape[0])
+def _plain(value: Any) -> bool:
+    """Say whether a parameter is plain enough to be written down and compared."""
+    return value is None or isinstance(value, (bool, int, float, str))

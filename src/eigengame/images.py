@@ -7,7 +7,6 @@ images follow by linearity.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import jax
@@ -18,9 +17,7 @@ from scipy.linalg import eigh
 from eigengame.game.rounds import residual_directions
 from eigengame.game.rows import full_product
 from eigengame.game.sphere import orthonormalise
-
-Passes = Callable[[], Iterable[Any]]
-"""A source that can be read again: each call gives the batches (rows) of one pass."""
+from eigengame.reading import Passes
 
 
 class Imaged(NamedTuple):
@@ -45,7 +42,9 @@ class Refined(NamedTuple):
     moves: Imaged | None = None
 
 
-def image(source: Passes, block: jax.Array, mean: jax.Array | None) -> jax.Array:
+def image(
+    source: Passes, block: jax.Array, mean: jax.Array | None, task: str = "refinement"
+) -> jax.Array:
     r"""Return $M W$ for the rows of `block` (K, d) by one pass, with $M$ about `mean` where given.
 
     Scores are centred before they meet the rows again: then an error of the mean counts only by its
@@ -53,12 +52,13 @@ def image(source: Passes, block: jax.Array, mean: jax.Array | None) -> jax.Array
     """
     total = jnp.zeros_like(block)
     if mean is None:
-        for rows in source():
-            total = _accumulate(rows, block, total)
-        return total
+        return source.fold(lambda total, rows, _: _accumulate(rows, block, total), total, task=task)
     level, sums = full_product(mean[None, :], block.T), jnp.zeros((block.shape[0], 1), block.dtype)
-    for rows in source():
-        total, sums = _accumulate_centred(rows, block, level, total, sums)
+    total, sums = source.fold(
+        lambda carry, rows, _: _accumulate_centred(rows, block, level, *carry),
+        (total, sums),
+        task=task,
+    )
     return total - sums * mean[None, :]
 
 

@@ -9,7 +9,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from eigengame import _check
 from eigengame.game.rows import DenseRows, full_product
 from eigengame.game.sparse_rows import SparseRows
 
@@ -74,18 +73,3 @@ def merge_moments(one: Moments, other: Moments) -> Moments:
 def fade_moments(moments: Moments, keep: jax.Array) -> Moments:
     """Return the moments with every row so far counting `keep` times as much."""
     return Moments(keep * moments.weight, moments.mean, keep * moments.scatter)
-
-
-def refuse_unless_finite(moments: Moments, source: Any) -> None:
-    """Raise where a number of the source was NaN or infinite, and say which.
-
-    One such number makes its column's moments so: good data is not read once more to be checked.
-    """
-    if np.isfinite(np.asarray(moments.scatter)).all():
-        return
-    for begin in range(0, source.shape[0], source.size):
-        _check.finite("X", source.values(begin), places=range(begin, source.shape[0]))
-    largest = np.finfo(moments.scatter.dtype).max
-    raise ValueError(
-        f"X has numbers whose squares add up to more than {largest:.2g}: divide it by its largest value."
-    )

@@ -21,6 +21,10 @@ class Outcome(Enum):
         "every component is within tol by its certificate",
         "Nothing to do.",
     )
+    PASSES_MADE = (
+        "all passes were made",
+        "Give tol to have every component certified, or more passes if the angles are not small enough.",
+    )
     PASSES_SPENT = (
         "the passes were spent before every component was within tol",
         "Give more passes, more extra players, or a larger tol; certificate_ says which are near.",
@@ -32,6 +36,10 @@ class Outcome(Enum):
     FLOOR_REACHED = (
         "the precision of the dtype was reached before every component was within tol",
         'Give dtype="float64", or a larger tol; equal variances have no components to tell apart.',
+    )
+    STOPPED = (
+        "a watcher ended the run",
+        "Nothing to do, if that was meant: the components are the best so far.",
     )
     TURNS_LEFT = (
         "not every player has had its turn",

@@ -10,7 +10,8 @@ import numpy as np
 
 from eigengame.certificate import missed_level
 from eigengame.game.rows import full_product
-from eigengame.images import Passes, image
+from eigengame.images import image
+from eigengame.reading import Passes
 
 
 class Probes(NamedTuple):
@@ -47,7 +48,7 @@ def power_probes(
 
     The risk is shared between looks, 1/2, 1/6, 1/12, ... of it, so that all together stay within it.
     """
-    pictures = _outside(image(source, probes.directions, mean), players)
+    pictures = _outside(image(source, probes.directions, mean, "probes"), players)
     powers = probes.powers + 1
     after = _scaled(pictures, probes.logs, powers, probes.level)
     shift = after.logs.max()

@@ -11,10 +11,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from eigengame.certificate import Certificate, certificate
-from eigengame.images import Passes, Refined, improve, measure
+from eigengame.images import Refined, improve, measure
 from eigengame.metrics import angular_error
 from eigengame.outcome import Ending, Outcome
 from eigengame.probes import draw_probes, power_probes
+from eigengame.reading import Passes
 
 PROBES = 16
 """Random directions that look for what was missed."""
@@ -52,8 +53,8 @@ class Goal:
 
     Attributes
     ----------
-    source : callable
-        Gives the batches of one pass each time it is called.
+    source : Passes
+        What is read.
     mean : array of shape (d,) or None
         What M is taken about.
     k : int
@@ -89,11 +90,13 @@ def refined(goal: Goal, players: jax.Array, *, route: str, used: int) -> Found:
     """Return what further passes make of the players, after `used` passes already made."""
     now = measure(goal.source, players, goal.mean)
     best, found, used = now, goal.certify(now), used + 1
-    outcome, aim, looks = Outcome.PASSES_SPENT, goal, 0
+    spent = Outcome.PASSES_MADE if goal.tol is None else Outcome.PASSES_SPENT
+    outcome, aim, looks = spent, goal, 0
     while True:
         best, found, used, floor = _improved(aim, best, found, used)
-        if not aim.met(found):
-            outcome = Outcome.FLOOR_REACHED if floor else Outcome.PASSES_SPENT
+        if not aim.met(found) or goal.source.stopped:
+            outcome = Outcome.FLOOR_REACHED if floor else spent
+            outcome = Outcome.STOPPED if goal.source.stopped else outcome
             break
         looks += 1
         proven, used = checked(goal, best, used, looks)
@@ -102,8 +105,7 @@ def refined(goal: Goal, players: jax.Array, *, route: str, used: int) -> Found:
             found, outcome = proven, Outcome.CONVERGED
             break
         if used >= goal.passes or proven.kind != "certified" or worst >= math.pi / 2:
-            spent = used >= goal.passes
-            found, outcome = proven, Outcome.PASSES_SPENT if spent else Outcome.UNPROVEN
+            found, outcome = proven, spent if used >= goal.passes else Outcome.UNPROVEN
             break
         # What the probes allow to lie outside is more than was assumed: smaller residuals make up for it.
         assert goal.tol is not None
@@ -119,7 +121,7 @@ def _improved(
 ) -> tuple[Refined, Certificate, int, bool]:
     """Return the best players on the way to the goal, and whether the floor of the dtype ended it."""
     now, stalled, dtype = best, 0, best.players.directions.dtype
-    while used < goal.passes and not goal.met(found):
+    while used < goal.passes and not goal.met(found) and not goal.source.stopped:
         now, used = improve(goal.source, now, goal.mean), used + 1
         after = goal.certify(now)
         stalled = 0 if _merit(after) < 0.7 * _merit(found) else stalled + 1
@@ -141,7 +143,7 @@ def checked(goal: Goal, now: Refined, used: int, look: int = 1) -> tuple[Certifi
         return goal.certify(now, level=0.0, confidence=1.0), used
     risk = RISK / (look * (look + 1))
     probes, found = draw_probes(goal.seed + look, PROBES, players), goal.certify(now)
-    while used < goal.passes:
+    while used < goal.passes and not goal.source.stopped:
         before = probes.level
         probes = power_probes(goal.source, probes, players, goal.mean, risk)
         used += 1

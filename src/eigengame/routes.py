@@ -13,6 +13,7 @@ import numpy as np
 from eigengame import stream
 from eigengame.algorithms import REGISTRY, Algorithm, Remembered, make
 from eigengame.certificate import certificate
+from eigengame.feed import refuse_unless_finite
 from eigengame.game.rows import DenseRows, SymmetricRows, full_product
 from eigengame.game.settle import settle
 from eigengame.game.sphere import orthonormalise, random_players
@@ -22,9 +23,9 @@ from eigengame.moments import (
     batch_moments,
     merge_moments,
     no_moments,
-    refuse_unless_finite,
 )
 from eigengame.outcome import Ending, Outcome
+from eigengame.reading import Given, Reading
 from eigengame.refine import MOST_PASSES, Found, Goal, refined
 
 COVARIANCE = "covariance"
@@ -81,14 +82,29 @@ class Fitted(NamedTuple):
     rows: int
     stream: stream.Stream | None = None
 
+    def scale(self, options: Options) -> float:
+        """Return what M is divided by to be a covariance."""
+        return scale_of(self.moments, self.rows, fading=options.forget < 1)
 
-def fit_by(route: str, source: Any, k: int, options: Options) -> Fitted:
-    """Fit k components of the source by the route of that name."""
+    def total(self, options: Options) -> float:
+        """Return the trace of M: all that can be explained."""
+        mean, weight = np.asarray(self.moments.mean, np.float64), float(self.moments.weight)
+        scatter = float(np.sum(np.asarray(self.moments.scatter, np.float64)))
+        return scatter if options.center else scatter + weight * float(np.sum(mean**2))
+
+    def ratios(self, options: Options) -> np.ndarray:
+        """Return the share of all variance that each component explains, shape (k,)."""
+        total = self.total(options)
+        return np.maximum(self.found.strengths, 0) / (total if total > 0 else 1)
+
+
+def fit_by(route: str, reading: Reading, k: int, options: Options) -> Fitted:
+    """Fit k components of what is read by the route of that name."""
     if route == "remembered":
-        return _remembered(source, k, options)
+        return _remembered(reading, k, options)
     if route == COVARIANCE:
-        return _covariance(source, k, options)
-    return _steps(route, source, k, options)
+        return _covariance(reading, k, options)
+    return _steps(route, reading, k, options)
 
 
 def scale_of(moments: Moments, rows: int, *, fading: bool) -> float:
@@ -113,13 +129,20 @@ def from_stream(seen: stream.Stream, options: Options) -> Fitted:
     return Fitted(found, seen.moments, seen.rows, seen)
 
 
-def _remembered(source: Any, k: int, options: Options) -> Fitted:
+def _remembered(reading: Reading, k: int, options: Options) -> Fitted:
     """One remembered pass, and refinement where more passes are allowed."""
-    seen = stream.one_pass(options.game(), source, k, options.dtype, options.seed)
-    if options.most_passes() == 1:
-        return from_stream(seen, options)
+    game, d = options.game(), reading.feed.shape[1]
+    begun = stream.begin(game, k, d, options.dtype, options.seed)
+    seen = stream.one_pass(game, reading, begun)
+    refuse_unless_finite(reading.feed, seen.moments.scatter)
+    if options.most_passes() == 1 or reading.stopped:
+        fitted = from_stream(seen, options)
+        if not reading.stopped:
+            return fitted
+        ending = Ending(Outcome.STOPPED, "remembered", 1)
+        return fitted._replace(found=fitted.found._replace(ending=ending))
     goal = Goal(
-        source=source,
+        source=reading,
         mean=seen.moments.mean if options.center else None,
         k=k,
         scale=scale_of(seen.moments, seen.rows, fading=False),
@@ -132,29 +155,36 @@ def _remembered(source: Any, k: int, options: Options) -> Fitted:
     return Fitted(found, seen.moments, seen.rows, seen)
 
 
-def _covariance(source: Any, k: int, options: Options) -> Fitted:
+def _covariance(reading: Reading, k: int, options: Options) -> Fitted:
     """Accumulate M in one pass; then every further product is with M and the data is not read."""
-    n, d = source.shape
-    total, moments = jnp.zeros((d, d), options.dtype), no_moments(d, options.dtype)
-    for rows in source():
-        total, moments = _accumulate_covariance(rows, total, moments)
-    refuse_unless_finite(moments, source)
+    d = reading.feed.shape[1]
+    total, moments, rows = reading.fold(
+        _add_covariance,
+        (jnp.zeros((d, d), options.dtype), no_moments(d, options.dtype), 0),
+        task="covariance",
+    )
+    refuse_unless_finite(reading.feed, moments.scatter)
     if options.center:
         total = total - moments.weight * moments.mean[:, None] * moments.mean[None, :]
-    matrix = SymmetricRows((total + total.T) / 2)
     start = random_players(options.seed, options.players(k, d), d, options.dtype)
     goal = Goal(
-        source=lambda: [matrix],
+        source=Given(SymmetricRows((total + total.T) / 2)),
         mean=None,
         k=k,
-        scale=scale_of(moments, n, fading=False),
+        scale=scale_of(moments, rows, fading=False),
         passes=300,
         tol=options.tol or 1e-3,
         seed=options.seed + 2,
     )
     found = refined(goal, start, route=COVARIANCE, used=0)
     found = found._replace(ending=Ending(found.ending.outcome, COVARIANCE, 1))
-    return Fitted(found, moments, n)
+    return Fitted(found, moments, rows)
+
+
+def _add_covariance(carry: Any, rows: DenseRows, count: int) -> Any:
+    r"""Add one batch to $X^\top X$, the moments and the number of rows."""
+    total, moments, seen = carry
+    return *_accumulate_covariance(rows, total, moments), seen + count
 
 
 @jax.jit
@@ -167,35 +197,43 @@ def _accumulate_covariance(
     )
 
 
-def _steps(route: str, source: Any, k: int, options: Options) -> Fitted:
+def _steps(route: str, reading: Reading, k: int, options: Options) -> Fitted:
     """Play an algorithm of the registry: a pass for the mean, its own passes, one to measure."""
-    n, d = source.shape
-    moments = no_moments(d, options.dtype)
-    for rows in source():
-        moments = _add_moments(moments, rows)
-    refuse_unless_finite(moments, source)
+    d = reading.feed.shape[1]
+    moments, rows = reading.fold(_count_moments, (no_moments(d, options.dtype), 0), task="moments")
+    refuse_unless_finite(reading.feed, moments.scatter)
     mean = moments.mean if options.center else None
-    unit = _unit(source.batch(0), mean)
-    algorithm = _with_step_size(route, source, k, options, mean, unit)
+    first = reading.feed.first()
+    unit = _unit(first, mean)
+    algorithm = _with_step_size(route, first, k, options, mean, unit)
     state = algorithm.init(random_players(options.seed, k, d, options.dtype))
     for _ in range(options.passes):
-        for rows in source():
-            state = _plain_step(algorithm, rows, state, mean, unit)
+        state = reading.fold(
+            lambda state, batch, _: _plain_step(algorithm, batch, state, mean, unit),
+            state,
+            task=route,
+        )
     players = algorithm.components(state)
     finite = bool(jnp.isfinite(players).all())
     outcome = Outcome.STREAM_ENDED if finite else Outcome.DIVERGED
     players = players if finite else random_players(options.seed, k, d, options.dtype)
     settled = orthonormalise(players)
-    scale = scale_of(moments, n, fading=False)
-    measured = certificate(settled, image(source, settled, mean), k, scale=scale)
+    scale = scale_of(moments, rows, fading=False)
+    measured = certificate(settled, image(reading, settled, mean, "measuring"), k, scale=scale)
     ending = Ending(outcome, route, options.passes + 2)
     components = np.asarray(players)
     found = Found(components, measured.rayleigh * scale, measured, ending, components)
-    return Fitted(found, moments, n)
+    return Fitted(found, moments, rows)
+
+
+def _count_moments(carry: Any, rows: Any, count: int) -> Any:
+    """Add one batch to the moments and the number of rows."""
+    moments, seen = carry
+    return _add_moments(moments, rows), seen + count
 
 
 def _with_step_size(
-    route: str, source: Any, k: int, options: Options, mean: jax.Array | None, unit: float
+    route: str, first: Any, k: int, options: Options, mean: jax.Array | None, unit: float
 ) -> Algorithm:
     """Return the algorithm of that name, made for batches whose largest eigenvalue is near 1."""
     settings: dict[str, Any] = {}
@@ -204,8 +242,8 @@ def _with_step_size(
         settings["step_size"] = 0.25 if options.step_size is None else options.step_size
     if "eigenvalues" in fields:
         plain = Remembered()
-        state = plain.init(random_players(options.seed, k, source.shape[1], options.dtype))
-        state = _plain_step(plain, source.batch(0), state, mean, unit)
+        state = plain.init(random_players(options.seed, k, first.width, options.dtype))
+        state = _plain_step(plain, first, state, mean, unit)
         strengths = np.asarray(state.memory.strengths, np.float64)
         # Strictly falling, as the theorem asks, also where the batch has repeated values.
         falling = strengths[: k + 1] * (1 - 1e-6 * np.arange(min(k + 1, strengths.size)))

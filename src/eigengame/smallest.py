@@ -13,7 +13,7 @@ from eigengame.algorithms.best_response import BestResponse
 from eigengame.game.rows import AffineRows, as_rows, play_dtype
 from eigengame.game.settle import settle
 from eigengame.game.sphere import random_players
-from eigengame.play import Played, play
+from eigengame.playing import Played, play
 
 MARGIN = 1e-3
 """By how much the largest eigenvalue is taken larger than the first game found it."""

@@ -21,8 +21,8 @@ from eigengame.moments import (
     fade_moments,
     merge_moments,
     no_moments,
-    refuse_unless_finite,
 )
+from eigengame.reading import Passes
 
 
 class Stream(NamedTuple):
@@ -111,17 +111,19 @@ def _step(
     return state, moments, algorithm.components(state)
 
 
-def one_pass(algorithm: Remembered, source: Any, k: int, dtype: Any, seed: int) -> Stream:
-    """Return the game after one pass over the source."""
-    n, d = source.shape
-    memory = begin(algorithm, k, d, dtype, seed)
-    for rows in source():
-        before = memory
-        memory = take(algorithm, memory, rows, min(source.size, n - memory.rows))
-        # Never more than two batches at once: wait for the one before the one just sent.
-        jax.block_until_ready(before.state.step)
-    refuse_unless_finite(memory.moments, source)
-    return memory
+def one_pass(algorithm: Remembered, reading: Passes, begun: Stream) -> Stream:
+    """Return the game after one pass over the data."""
+    return reading.fold(partial(take, algorithm), begun, task="remembered", tell=so_far)
+
+
+def so_far(seen: Stream) -> dict[str, float]:
+    """Return figures of a stream worth watching: the share of variance explained, and the streak."""
+    k, memory = seen.state.like.shape[0], seen.state.memory
+    total = float(np.sum(np.asarray(seen.moments.scatter, np.float64)))
+    share = (
+        float(np.sum(np.asarray(memory.strengths, np.float64)[:k])) / total if total > 0 else 0.0
+    )
+    return {"variance": share, "streak": float(estimated(seen, k, 1.0).streak())}
 
 
 def estimated(memory: Stream, k: int, scale: float) -> Certificate:

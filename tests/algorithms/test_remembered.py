@@ -19,7 +19,7 @@ from eigengame import (
 from eigengame.game.gram_space import cheaper_in_gram_space, equilibrium_of_all
 from eigengame.game.memory import Memory, RememberedRows
 from eigengame.game.rounds import joint_round, nearly_orthonormal
-from eigengame.play import _update
+from eigengame.playing import _update
 from tests.tolerance import assert_close
 
 K, D, M = 3, 20, 32

@@ -14,7 +14,7 @@ import pytest
 
 from eigengame import REGISTRY, as_rows, make, metrics, play, play_stream, random_players, testing
 from eigengame.game.settle import settle
-from eigengame.play import _rounds, _update
+from eigengame.playing import _rounds, _update
 
 K, D, N = 4, 10, 60
 SPECTRUM = np.array([1.0, 0.7, 0.45, 0.25, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002])

@@ -23,7 +23,7 @@ from eigengame.game.memory import Memory, RememberedRows
 from eigengame.game.rounds import joint_round, nearly_orthonormal
 from eigengame.game.rows import DenseRows, Rows, full_product
 
-FIRST_ROUNDS = 6
+FIRST_ROUNDS = 4
 """Rounds on a batch that outweighs all before it: players that know little need more than one."""
 
 TIDY = 8
@@ -62,7 +62,7 @@ class Remembered:
     extra : int or "auto"
         Players beyond those wanted: they carry what may yet become important.
     rounds : int
-        Rounds for each batch; one that outweighs all before it gets at least six.
+        Rounds for each batch; one that outweighs all before it gets at least four.
     center : bool
         Whether to play on the rows less their mean, exactly, as the mean becomes known.
     forget : float

@@ -1,50 +1,182 @@
-"""Where rows come from: each source gives batches of one shape and knows nothing of players."""
+"""Where rows come from: each source gives blocks from a cursor and knows nothing of players.
+
+One small file for each family; what it needs is imported when it is asked for.
+"""
 
 from __future__ import annotations
 
+import importlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
 
+from eigengame.sources._base import Block as Block
+from eigengame.sources._base import Random as Random
+from eigengame.sources._base import Sequential as Sequential
+from eigengame.sources._base import Source as Source
+from eigengame.sources._base import SourceError as SourceError
+from eigengame.sources._base import UnknownOption as UnknownOption
 from eigengame.sources.arrays import ArraySource as ArraySource
 from eigengame.sources.sparse import SparseSource as SparseSource
+
+FILES = {
+    ".npy": "npy:open_npy",
+    ".npz": "npz:open_npz",
+    ".raw": "raw:open_raw",
+    ".bin": "raw:open_raw",
+    ".dat": "raw:open_raw",
+    "-ubyte": "idx:open_idx",
+    "-ubyte.gz": "idx:open_idx",
+    ".idx": "idx:open_idx",
+    ".idx.gz": "idx:open_idx",
+    ".h5": "hdf5:open_hdf5",
+    ".hdf5": "hdf5:open_hdf5",
+    ".h5ad": "anndata:open_h5ad",
+    ".zarr": "zarr_store:open_zarr",
+    ".parquet": "columnar:open_parquet",
+    ".arrow": "columnar:open_arrow",
+    ".feather": "columnar:open_arrow",
+    ".ipc": "columnar:open_arrow",
+    ".csv": "csv:CsvSource",
+    ".csv.gz": "csv:CsvSource",
+    ".tsv": "csv:CsvSource",
+    ".tsv.gz": "csv:CsvSource",
+    ".txt": "csv:CsvSource",
+    ".bed": "plink:BedSource",
+}
+"""What opens a path, by how its name ends; the longest ending counts."""
+
+OBJECTS = {
+    "pandas": "frames:from_frame",
+    "polars": "frames:from_frame",
+    "pyarrow": "frames:from_frame",
+    "h5py": "hdf5:from_dataset",
+    "zarr": "zarr_store:from_array",
+    "anndata": "anndata:from_anndata",
+    "torch": "torch_data:from_torch",
+    "jax": "device:from_jax",
+    "jaxlib": "device:from_jax",
+}
+"""What opens an object, by the library its class belongs to."""
+
+PACKAGES = {"PIL": "pillow", "bed_reader": "bed-reader"}
+"""Libraries that are installed by another name."""
 
 FAR = 30.0
 """Standard deviations: beyond so many, a mean costs float32 scores digits that matter."""
 
 
-def far_origin(data: Any, rows: int, dtype: Any) -> np.ndarray | None:
-    """Return the mean of the first rows where it is far from zero, to be subtracted on reading."""
+def as_source(data: Any, **options: Any) -> Source:
+    """Return a source for anything that has rows of numbers.
+
+    Parameters
+    ----------
+    data : Source, array, sparse matrix, data frame, dataset, path, or iterable of arrays
+        Paths may be files, folders, or addresses that fsspec knows where the library beneath takes
+        them; `FILES` says which endings are known.
+    **options
+        Passed to what opens it, for example `key="layers/counts"` or `columns=["a", "b"]`.
+    """
+    if isinstance(data, Source):
+        return data
+    if isinstance(data, (str, os.PathLike)):
+        return _open_path(os.fspath(data), options)
     if issparse(data):
+        return _made("sparse:SparseSource", data, {"name": "X"} | options)
+    library = library_of(data)
+    if library is not None:
+        return _made(OBJECTS[library], data, options)
+    if isinstance(data, np.ndarray):
+        return _from_array(data, options)
+    if isinstance(data, (list, tuple)):
+        return _from_list(data, options)
+    if isinstance(data, Iterator) or hasattr(data, "__iter__"):
+        return _made("iterators:IteratorSource", data, options)
+    raise SourceError(
+        f"{type(data).__name__} is not something with rows: give an array, a sparse matrix, a data frame, "
+        f"a path that ends in one of {', '.join(FILES)}, or an iterable of arrays."
+    )
+
+
+def library_of(data: Any) -> str | None:
+    """Return which library of `OBJECTS` an object belongs to, by its class or one that it derives from."""
+    libraries = (kind.__module__.split(".")[0] for kind in type(data).__mro__)
+    return next((library for library in libraries if library in OBJECTS), None)
+
+
+def far_origin(source: Source, dtype: Any) -> np.ndarray | None:
+    """Return the mean of the first rows where it is far from zero, to be subtracted on reading."""
+    if source.sparse or not source.again:
         return None
-    few = max(16, 2**22 // max(data.shape[1], 1))
-    block = np.asarray(data[: min(rows, 1024, few)], np.float64)
-    mean, spread = block.mean(axis=0), float(block.var(axis=0).sum())
-    if float(np.sum(mean**2)) <= FAR**2 * spread:
-        return None
+    few = min(1024, max(16, 2**22 // max(source.shape[1], 1)))
+    block = np.asarray(next(iter(source.blocks(0, few))).values, np.float64)
+    with np.errstate(all="ignore"):
+        mean, spread = block.mean(axis=0), float(block.var(axis=0).sum())
+        if not float(np.sum(mean**2)) > FAR**2 * spread:
+            return None
     # In the precision of the batches, so that what is subtracted is what is added back.
     return mean.astype(dtype).astype(np.float64)
 
 
-def as_source(
-    data: Any, size: int, *, dtype: Any, weights: Any = None, origin: Any = None
-) -> ArraySource | SparseSource:
-    """Return the source for an array or a SciPy sparse matrix.
+def _open_path(path: str, options: dict[str, Any]) -> Source:
+    """Return the source of a path, by its ending or, for a folder, by what lies in it."""
+    lowered = path.lower().rstrip("/")
+    remote = "://" in path
+    known = [ending for ending in FILES if lowered.endswith(ending)]
+    if not remote and not Path(path).exists():
+        raise SourceError(f"{path} does not exist: check the path (from {Path.cwd()}).")
+    if not remote and Path(path).is_file() and Path(path).stat().st_size == 0:
+        raise SourceError(f"{path} is empty: 0 bytes.")
+    if known:
+        return _made(FILES[max(known, key=len)], path, options)
+    if not remote and Path(path).is_dir():
+        return _made("folders:open_folder", path, options)
+    raise SourceError(
+        f"{path} ends in none of {', '.join(FILES)}: rename it, or open it yourself and give the array."
+    )
 
-    Parameters
-    ----------
-    data : array of shape (n, d), memory map, or SciPy sparse matrix
-    size : int
-        Rows for each batch.
-    dtype : dtype
-        Precision of the batches.
-    weights : array of shape (n,), optional
-        How often each row counts.
-    origin : array of shape (d,), optional
-        Subtracted from every dense row as it is read.
-    """
-    kept = None if weights is None else np.asarray(weights)
-    if issparse(data):
-        return SparseSource(data, size, dtype, kept)
-    return ArraySource(np.asanyarray(data), size, dtype, kept, origin)
+
+def _from_array(data: np.ndarray, options: dict[str, Any]) -> Source:
+    """Return the source of a NumPy array, which must be a table of numbers."""
+    if data.ndim != 2:
+        raise SourceError(f"the array has shape {data.shape}: give one of shape (rows, features).")
+    if data.dtype.kind not in "fiub":
+        raise SourceError(
+            f"the array has dtype {data.dtype}: give numbers, for example by astype(float)."
+        )
+    return _made("arrays:ArraySource", data, {"name": "X"} | options)
+
+
+def _from_list(data: Any, options: dict[str, Any]) -> Source:
+    """Return the source of nested lists, or of a list of arrays with rows."""
+    if len(data) and all(getattr(part, "ndim", 0) == 2 for part in data):
+        return _made("iterators:IteratorSource", data, options)
+    try:
+        return _from_array(np.asarray(data), options)
+    except ValueError as error:
+        raise SourceError(
+            f"the list is not a table of numbers ({error}): give rows of one length."
+        ) from None
+
+
+def _made(target: str, data: Any, options: dict[str, Any]) -> Source:
+    """Call `module:name` of this folder on the data, importing it now."""
+    module, name = target.split(":")
+    try:
+        return getattr(importlib.import_module(f"eigengame.sources.{module}"), name)(
+            data, **options
+        )
+    except ModuleNotFoundError as error:
+        missing = (error.name or "").split(".")[0]
+        if missing == "eigengame":
+            raise
+        package = PACKAGES.get(missing, missing)
+        raise SourceError(f"{package} is needed to read this: pip install {package}.") from None
+    except TypeError as error:
+        if "unexpected keyword argument" not in str(error):
+            raise
+        raise UnknownOption(f"{error}: that option does not belong to this kind of data.") from None

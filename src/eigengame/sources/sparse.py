@@ -2,70 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import hashlib
 from typing import Any
 
-import jax
 import numpy as np
-from scipy import sparse
+from scipy.sparse import csr_array
 
-from eigengame.game.sparse_rows import SparseRows
+from eigengame.sources._base import Random
 
 
-class SparseSource:
-    """Batches of a sparse matrix, all with room for as many entries as the fullest needs.
+class SparseSource(Random):
+    """Rows of a sparse matrix.
 
     Parameters
     ----------
     data : SciPy sparse matrix or array of shape (n, d)
         Read by rows: anything but CSR is converted once.
-    size : int
-        Rows for each batch.
-    dtype : dtype
-        Precision of the batches.
-    weights : array of shape (n,), optional
+    name : str
     """
 
-    def __init__(self, data: Any, size: int, dtype: Any, weights: np.ndarray | None = None) -> None:
-        self.data = sparse.csr_array(data)
-        self.size, self.dtype, self.weights = size, dtype, weights
-        starts = np.arange(0, self.data.shape[0], size)
-        ends = np.minimum(starts + size, self.data.shape[0])
-        counts = self.data.indptr[ends] - self.data.indptr[starts]
-        self.room = max(int(counts.max(initial=1)), 1)
+    sparse = True
+    slow = False
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Rows and features."""
-        return self.data.shape[0], self.data.shape[1]
+    def __init__(self, data: Any, name: str = "sparse matrix") -> None:
+        self.data = csr_array(data)
+        self.name = name
+        self.shape = (self.data.shape[0], self.data.shape[1])
+        self.dtype = self.data.dtype
 
-    def __call__(self) -> Iterator[SparseRows]:
-        """Give the batches of one pass, in order."""
-        for begin in range(0, self.data.shape[0], self.size):
-            yield self.batch(begin)
-
-    def values(self, begin: int) -> np.ndarray:
-        """Return the entries from row `begin` on, up to a batch of rows, as they are."""
-        end = min(begin + self.size, self.data.shape[0])
-        return np.asarray(self.data.data[self.data.indptr[begin] : self.data.indptr[end]])
-
-    def batch(self, begin: int) -> SparseRows:
-        """Return the batch that starts at row `begin`."""
-        end = min(begin + self.size, self.data.shape[0])
+    def read(self, begin: int, end: int) -> csr_array:
+        """Return rows `begin` to `end`."""
         pointers = self.data.indptr[begin : end + 1]
-        count = int(pointers[-1] - pointers[0])
-        entries = np.zeros(self.room, self.dtype)
-        row = np.full(self.room, self.size - 1, np.int32)
-        column = np.zeros(self.room, np.int32)
-        entries[:count] = self.data.data[pointers[0] : pointers[-1]]
-        column[:count] = self.data.indices[pointers[0] : pointers[-1]]
-        row[:count] = np.repeat(np.arange(end - begin, dtype=np.int32), np.diff(pointers))
-        weights = np.zeros(self.size, self.dtype)
-        weights[: end - begin] = 1 if self.weights is None else self.weights[begin:end]
-        return SparseRows(
-            jax.device_put(entries),
-            jax.device_put(row),
-            jax.device_put(column),
-            jax.device_put(weights),
-            features=self.data.shape[1],
-        )
+        held = slice(pointers[0], pointers[-1])
+        entries = (self.data.data[held], self.data.indices[held], pointers - pointers[0])
+        return csr_array(entries, shape=(end - begin, self.data.shape[1]))
+
+    def most_entries(self, size: int) -> int:
+        """Return the entries of the fullest block of `size` rows."""
+        return most_entries(self.data.indptr, size)
+
+    def fingerprint(self) -> dict[str, Any]:
+        """Return shape, dtype and digests of the first entries and all row lengths."""
+        rows = hashlib.sha256(np.ascontiguousarray(self.data.indptr).tobytes())
+        rows.update(np.ascontiguousarray(self.data.data[:4096]).tobytes())
+        return super().fingerprint() | {"rows": rows.hexdigest()[:16]}
+
+
+def most_entries(pointers: np.ndarray, size: int) -> int:
+    """Return the entries of the fullest block of `size` rows, from all row pointers (n + 1,)."""
+    starts = np.arange(0, len(pointers) - 1, size)
+    ends = np.minimum(starts + size, len(pointers) - 1)
+    return max(int((pointers[ends] - pointers[starts]).max(initial=1)), 1)

@@ -1,0 +1,82 @@
+"""The commands put together, and the one place where usage errors become a line and an exit code."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+
+import eigengame
+from eigengame.cli import (
+    algorithms,
+    certify,
+    compare,
+    demo,
+    fit,
+    inspect,
+    merge,
+    report,
+    transform,
+)
+from eigengame.cli.running import OK, STOPPED, USAGE, say
+
+COMMANDS = (fit, transform, certify, inspect, merge, compare, report, demo, algorithms)
+
+app = typer.Typer(
+    name="eigengame",
+    add_completion=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        print(f"eigengame {eigengame.__version__}")
+        raise typer.Exit
+
+
+@app.callback(
+    epilog="Examples:\n\n  eigengame demo\n\n  eigengame fit data.npy -k 16\n\n"
+    "  eigengame fit --help\n\nExit codes: 0 fine, 1 could not do it, 2 wrong usage, 130 stopped by hand."
+)
+def eigengame_(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
+    ] = False,
+) -> None:
+    """Principal components of data too long, wide or fast for other tools, with a certificate."""
+
+
+for module in COMMANDS:
+    name = module.__name__.rsplit(".", 1)[-1]
+    lines = ("Examples:", *(f"  {line}" for line in module.EXAMPLES))
+    app.command(name, epilog="\n\n".join(lines))(getattr(module, name))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command and return its exit code; what cannot be used is told in a line or two."""
+    command: Any = typer.main.get_command(app)
+    try:
+        code = command.main(
+            list(arguments) or ["--help"], prog_name="eigengame", standalone_mode=False
+        )
+    except KeyboardInterrupt:
+        say("stopped.")
+        return STOPPED
+    except Exception as error:
+        # Usage errors are click's, which typer may carry under a name of its own.
+        if not hasattr(error, "format_message"):
+            raise
+        context = getattr(error, "ctx", None)
+        path = context.command_path if context is not None else "eigengame"
+        said = str(error.format_message()).rstrip(".")
+        say(f"{said}. See {path} --help.")
+        return USAGE
+    finally:
+        sys.stderr.flush()
+    return code if isinstance(code, int) else OK

@@ -1,0 +1,96 @@
+"""`eigengame fit`: data in, a model file out."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from eigengame.cli.game import Game
+from eigengame.cli.opening import Opening, Preparing, opened_for_fit
+from eigengame.cli.options import Data, Force, Json, Quiet, component_count, grouped
+from eigengame.cli.running import guarded, stoppable
+from eigengame.cli.showing import facts_of, show, show_components, show_ending, show_json
+from eigengame.cli.targets import refuse_target, stem_of
+from eigengame.cli.watching import watchers
+
+EXAMPLES = (
+    "eigengame fit digits.npy -k 16",
+    "eigengame fit table.csv -k 8 --columns height,weight,age --scale two-pass --tol 0.01",
+    "eigengame fit cells.h5ad -k 50 --counts log-normalise --checkpoint run/ -o cells.safetensors",
+)
+
+FEW = 16
+"""Components where nobody says how many."""
+
+
+@guarded
+@grouped(Preparing, "preparing")
+@grouped(Opening, "opening")
+@grouped(Game, "game")
+def fit(
+    data: Data,
+    game: Game,
+    opening: Opening,
+    preparing: Preparing,
+    components: Annotated[
+        str | None,
+        typer.Option(
+            "-k",
+            "--components",
+            metavar="K",
+            help=f"How many components, or the share of the variance to reach (0.9). {FEW} if not given.",
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", help="The .safetensors file to write; named after DATA."),
+    ] = None,
+    force: Force = False,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Keep the run here; the same command goes on from it."),
+    ] = None,
+    checkpoint_every: Annotated[
+        float, typer.Option(metavar="SECONDS", min=0, help="Seconds between two checkpoints.")
+    ] = 60.0,
+    log: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write progress as JSON lines.")
+    ] = None,
+    tensorboard: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Write progress for TensorBoard.")
+    ] = None,
+    quiet: Quiet = False,
+    json: Json = False,
+) -> None:
+    """Find the principal components of DATA, and write them to a model file.
+
+    One pass by default. With --tol it reads on until every component is certified to that angle.
+    """
+    k = None if components is None else component_count(components)
+    target = Path(f"{stem_of(data)}.safetensors") if output is None else output
+    refuse_target(target, (".safetensors",), force=force)
+    source = opened_for_fit(data, opening, preparing)
+    from eigengame import Checkpoint, EigenGamePCA
+
+    began = time.perf_counter()
+    pca = EigenGamePCA(_few(source) if k is None else k, **game.parameters())
+    kept = None if checkpoint is None else Checkpoint(checkpoint, checkpoint_every)
+    with stoppable(checkpoint):
+        pca.fit(source, checkpoint=kept, progress=watchers(quiet, log, tensorboard))
+    pca.save(target)
+    if json:
+        seconds = time.perf_counter() - began
+        show_json({"data": data, "output": target, "seconds": seconds} | facts_of(pca))
+        return
+    show_components(pca)
+    show_ending(pca)
+    show(f"Written: {target}")
+
+
+def _few(source: Any) -> int:
+    """Return how many components to find where nobody says."""
+    n, d = source.shape
+    return int(min(FEW, d, d if n is None else n))

@@ -1,0 +1,211 @@
+"""From a source to the game: batches of one shape, read ahead on a thread of their own.
+
+Blocks of a source become rows on the device: the last one filled up with rows of weight 0, whole numbers
+and sparse entries sent as they are and widened there. Reading goes on while the device computes, and
+never holds more than a stated number of batches.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from eigengame import _check
+from eigengame.game.rows import DenseRows
+from eigengame.game.sparse_rows import SparseRows
+from eigengame.sources import Block, Source
+
+AHEAD = 2
+"""Batches read before they are asked for."""
+
+
+class Batch(NamedTuple):
+    """Rows of the game, how many of the source's rows they are, and how many of those count."""
+
+    rows: Any
+    read: int
+    counted: int
+
+
+@dataclass(frozen=True)
+class Feed:
+    """Batches of a source, as rows of the game.
+
+    Parameters
+    ----------
+    source : Source
+    size : int
+        Rows for each batch.
+    dtype : dtype
+        Precision of play.
+    weights : array of shape (n,), optional
+        How often each row counts.
+    origin : array of shape (d,), optional
+        Subtracted from dense rows as they are read, to keep digits where the mean is far from zero.
+    ahead : int
+        Batches that may be read before they are asked for; 0 reads each when it is, and so does a
+        source in memory.
+    """
+
+    source: Source
+    size: int
+    dtype: Any
+    weights: np.ndarray | None = None
+    origin: np.ndarray | None = None
+    ahead: int = AHEAD
+
+    @property
+    def shape(self) -> tuple[int | None, int]:
+        """Rows, where known, and features."""
+        return self.source.shape
+
+    def __call__(self, start: int = 0) -> Iterator[Batch]:
+        """Give the batches of one pass from row `start` on."""
+        made = (self._batch(begin, block) for begin, block in self._blocks(start))
+        return ahead(made, self.ahead) if self.ahead and self.source.slow else made
+
+    def first(self) -> Any:
+        """Return the first batch."""
+        return self._batch(*next(self._blocks(0))).rows
+
+    def _blocks(self, start: int) -> Iterator[tuple[int, Block]]:
+        """Give blocks with the row each begins at."""
+        begin = start
+        for block in self.source.blocks(start, self.size):
+            yield begin, block
+            begin += len(block)
+
+    def _batch(self, begin: int, block: Block) -> Batch:
+        """Return a block as rows of this feed's shape."""
+        read = len(block)
+        counted = read if block.weights is None else int(np.count_nonzero(block.weights))
+        weights = block.weights
+        if self.weights is not None:
+            given = self.weights[begin : begin + read]
+            weights = given if weights is None else given * weights
+        padded = np.zeros(self.size, self.dtype)
+        padded[:read] = 1 if weights is None else weights
+        # The switch belongs to a thread, and this may be the reader's.
+        with jax.enable_x64(self.dtype == np.float64):
+            if self.source.sparse:
+                room = self.source.most_entries(self.size)
+                return Batch(sparse_rows(block.values, padded, self.dtype, room), read, counted)
+            rows = self._dense(np.asarray(block.values), padded, weights is not None)
+            return Batch(rows, read, counted)
+
+    def _dense(self, values: np.ndarray, weights: np.ndarray, weighted: bool) -> DenseRows:
+        """Return dense rows: subtracted, weighted and filled up."""
+        roots = np.sqrt(weights)
+        whole = values.dtype.kind in "ui" and values.dtype.itemsize <= 2
+        if whole and self.origin is None and not weighted:
+            return _widened(
+                jax.device_put(self._filled(values)), jax.device_put(roots), np.dtype(self.dtype)
+            )
+        if self.origin is not None:
+            values = np.subtract(values, self.origin, dtype=self.dtype)
+        elif values.dtype != self.dtype or not values.flags.c_contiguous:
+            values = np.ascontiguousarray(values, dtype=self.dtype)
+        if weighted:
+            values = values * roots[: len(values), None]
+        return DenseRows(jax.device_put(self._filled(values)), jax.device_put(roots))
+
+    def _filled(self, values: np.ndarray) -> np.ndarray:
+        """Return rows followed by zeros up to the batch's size."""
+        missing = self.size - len(values)
+        return np.pad(values, ((0, missing), (0, 0))) if missing else np.asarray(values)
+
+
+def refuse_unless_finite(feed: Feed, scatter: Any) -> None:
+    """Raise where a number of the data was NaN or infinite, and say which.
+
+    One such number makes the scatter (d,) of its column so: good data is not read once more to be
+    checked.
+    """
+    scatter = np.asarray(scatter)
+    if np.isfinite(scatter).all():
+        return
+    source, begin = feed.source, 0
+    for block in source.blocks(0, feed.size) if source.again else ():
+        values = block.values.data if source.sparse else np.asarray(block.values)
+        _check.finite(source.name, values, places=range(begin, begin + max(len(values), 1)))
+        begin += len(block)
+    largest = np.finfo(scatter.dtype).max
+    raise ValueError(
+        f"{source.name} has NaN or infinite numbers, or some whose squares add up to more than "
+        f"{largest:.2g}: remove or fill them, or divide by the largest."
+    )
+
+
+def sparse_rows(values: Any, weights: np.ndarray, dtype: Any, room: int | None) -> SparseRows:
+    """Return CSR rows with a fixed number of places: `room`, or the next power of two."""
+    count, size = int(values.nnz), len(weights)
+    places = room if room is not None else max(64, 1 << (count - 1).bit_length())
+    entries = np.zeros(places, dtype)
+    row = np.full(places, size - 1, np.int32)
+    column = np.zeros(places, np.int32)
+    entries[:count] = values.data
+    column[:count] = values.indices
+    row[:count] = np.repeat(np.arange(values.shape[0], dtype=np.int32), np.diff(values.indptr))
+    return SparseRows(
+        jax.device_put(entries),
+        jax.device_put(row),
+        jax.device_put(column),
+        jax.device_put(weights),
+        features=values.shape[1],
+    )
+
+
+@partial(jax.jit, static_argnums=2)
+def _widened(values: jax.Array, roots: jax.Array, dtype: Any) -> DenseRows:
+    """Return whole numbers as rows of the precision of play: they travelled as they are."""
+    return DenseRows(values.astype(dtype), jnp.asarray(roots))
+
+
+def ahead(items: Iterator[Any], most: int) -> Iterator[Any]:
+    """Give the items, drawn on a thread that is never more than `most` of them ahead.
+
+    An error in the thread is raised here, after the items before it. Whoever stops listening stops the
+    thread.
+    """
+    waiting: queue.Queue[tuple[str, Any]] = queue.Queue(maxsize=most)
+    stop = threading.Event()
+
+    def put(kind: str, item: Any) -> bool:
+        while not stop.is_set():
+            try:
+                waiting.put((kind, item), timeout=0.1)
+                return True
+            except queue.Full:
+                continue
+        return False
+
+    def draw() -> None:
+        try:
+            for item in items:
+                if not put("item", item):
+                    return
+            put("end", None)
+        except BaseException as error:
+            put("error", error)
+
+    thread = threading.Thread(target=draw, name="eigengame-reader", daemon=True)
+    thread.start()
+    try:
+        while True:
+            kind, item = waiting.get()
+            if kind == "end":
+                return
+            if kind == "error":
+                raise item
+            yield item
+    finally:
+        stop.set()
+        thread.join()

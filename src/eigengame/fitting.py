@@ -1,0 +1,120 @@
+"""One call of `fit`: how many components, by which route, in which batches. Values in, values out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from eigengame import routes
+from eigengame.checkpoint import Keeper
+from eigengame.feed import Feed
+from eigengame.plan import plan, refuse_unless_fits
+from eigengame.reading import Reading
+from eigengame.routes import Options
+from eigengame.sources import Source, far_origin
+from eigengame.watch import call
+
+BATCH_BYTES = 2**30
+"""The most that a batch takes, where its size is left to us."""
+
+
+class Fit(NamedTuple):
+    """What was found of k components, and the origin that rows were told from."""
+
+    fitted: routes.Fitted
+    k: int
+    origin: np.ndarray | None
+
+
+@dataclass(frozen=True)
+class Run:
+    """What is read, what is asked for, and who keeps and watches it.
+
+    Attributes
+    ----------
+    source : Source
+    weights : array of shape (n,) or None
+    options : Options
+    algorithm : str
+        "auto" or a name of the registry.
+    batch_size : int or "auto"
+    keeper : Keeper or None
+    watchers : sequence of Watcher
+    """
+
+    source: Source
+    weights: np.ndarray | None
+    options: Options
+    algorithm: str
+    batch_size: int | Literal["auto"]
+    keeper: Keeper | None = None
+    watchers: Sequence[Any] = ()
+
+    def components(self, k: int) -> Fit:
+        """Return k components."""
+        source, options = self.source, self.options
+        players, d = options.players(k, source.shape[1]), source.shape[1]
+        batch = batch_rows(self.batch_size, source.shape, players, options.dtype)
+        origin = far_origin(source, options.dtype) if options.center else None
+        feed = Feed(source, batch, options.dtype, self.weights, origin)
+        dense = 0 if source.sparse else batch
+        passes = options.most_passes()
+        planned = plan(d, players, dense, options.dtype.itemsize, feed.ahead, passes=passes)
+        call(self.watchers, "plan", planned)
+        refuse_unless_fits(planned, batch, players)
+        # A fit by share takes several: each keeps its own passes.
+        keeper = None if self.keeper is None else self.keeper.part(f"k{k}")
+        reading = Reading(feed, self.watchers, keeper)
+        return Fit(routes.fit_by(self._route(k), reading, k, options), k, origin)
+
+    def all_components(self, most: int) -> Fit:
+        """Return all components that have any variance: a second time without those that have none."""
+        found = self.components(most)
+        strengths = found.fitted.found.strengths
+        least = 1e3 * np.finfo(self.options.dtype).eps * strengths[0]
+        rank = int(np.sum(strengths > least))
+        return self.components(rank) if 0 < rank < most else found
+
+    def share(self, most: int, share: float) -> Fit:
+        """Return as many components as explain this share of the variance: more and more until they do."""
+        k = min(16, most)
+        found = self.components(k)
+        while k < most and found.fitted.ratios(self.options).sum() < share:
+            k = min(2 * k, most)
+            found = self.components(k)
+        needed = int(np.searchsorted(np.cumsum(found.fitted.ratios(self.options)), share)) + 1
+        return self.components(needed) if needed < k else found
+
+    def _route(self, k: int) -> str:
+        """Return the route: for "auto" the covariance, where it takes fewer multiplications."""
+        dense, d = not self.source.sparse, self.source.shape[1]
+        if self.algorithm == "auto":
+            # M takes n d^2 once, the remembered game about 3 n K d a pass.
+            few = d <= 3 * self.options.players(k, d)
+            return routes.COVARIANCE if dense and few and self.options.forget == 1 else "remembered"
+        if self.algorithm != "remembered" and not dense:
+            raise ValueError(
+                f"algorithm={self.algorithm!r} needs dense rows: use 'remembered' for sparse ones."
+            )
+        return self.algorithm
+
+
+def batch_rows(
+    asked: int | str, shape: tuple[int | None, int], players: int, dtype: np.dtype
+) -> int:
+    """Return the rows for each batch: enough to keep products busy, at most 1 GiB of them.
+
+    Batches as even as can be, in eights: little padding.
+    """
+    n, d = shape
+    if not isinstance(asked, str):
+        return int(asked) if n is None else min(int(asked), n)
+    fits = max(1, BATCH_BYTES // (d * dtype.itemsize))
+    most = max(2 * players, min(1024, fits))
+    if n is None:
+        return most
+    even = -(-n // -(-n // most))
+    return min(n, -(-even // 8) * 8)

@@ -1,0 +1,133 @@
+"""What users hand in, checked: arrays as scikit-learn checks them, everything else as a source."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import numpy as np
+from scipy import sparse
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from eigengame.sources import Source, SourceError, as_source, library_of
+from eigengame.sources.iterators import tensor_to_numpy
+
+SMALL = 2**18
+"""Up to so many numbers a fit is played in float64, which costs nothing there."""
+
+
+def checked_array(estimator: Any, X: Any, **options: Any) -> Any:
+    """Return an array or CSR matrix as scikit-learn checks it, its features noted on the estimator."""
+    return validate_data(
+        estimator,
+        to_numpy(X),
+        accept_sparse="csr",
+        dtype=[np.float64, np.float32, np.float16, np.uint8, np.int8, np.int16],
+        **options,
+    )
+
+
+def checked_source(
+    estimator: Any, X: Any, *, reset: bool, streamed: bool = False, least: int = 1
+) -> Source:
+    """Return whatever was handed in as a source, its features noted on the estimator.
+
+    An estimator that was fitted on prepared data prepares what it is handed later: it is checked after.
+
+    Parameters
+    ----------
+    estimator : estimator
+    X : anything that `as_source` takes
+    reset : bool
+        Whether features are learnt now, or must be those of before.
+    streamed : bool
+        Whether a pass will find numbers that are not finite: then much data is not read once more.
+    least : int
+        Rows needed.
+    """
+    preparation = None if reset else estimator._preparation
+    if preparation is None and not is_other(X):
+        X = to_numpy(X)
+        large = math.prod(getattr(X, "shape", ())) > SMALL
+        array = checked_array(
+            estimator,
+            X,
+            reset=reset,
+            ensure_min_samples=least,
+            ensure_all_finite=not (streamed and large),
+        )
+        return as_source(array)
+    data = X if is_other(X) else to_numpy(X)
+    source = as_source(data) if preparation is None else preparation.over(data)
+    n, d = source.shape
+    if n is not None and n < least:
+        raise SourceError(f"{source.name} has {n} rows: at least {least} are needed.")
+    if d < 1:
+        raise SourceError(f"{source.name} has no features.")
+    if reset:
+        estimator.n_features_in_ = d
+        if hasattr(estimator, "feature_names_in_"):
+            del estimator.feature_names_in_
+        if source.feature_names is not None:
+            estimator.feature_names_in_ = np.asarray(source.feature_names, dtype=object)
+    elif d != estimator.n_features_in_:
+        raise SourceError(
+            f"{source.name} has {d} features, but the fit had {estimator.n_features_in_}: give the same "
+            "columns."
+        )
+    elif source.feature_names is not None and hasattr(estimator, "feature_names_in_"):
+        refuse_other_names(source, estimator.feature_names_in_)
+    return source
+
+
+def refuse_other_names(source: Source, expected: Sequence[Any]) -> None:
+    """Raise where the features of a source have other names than those of the fit."""
+    assert source.feature_names is not None
+    for i, (name, wanted) in enumerate(zip(source.feature_names, expected, strict=True)):
+        if str(name) != str(wanted):
+            raise SourceError(
+                f"{source.name}: feature {i} is {str(name)!r}, but was {str(wanted)!r} in the fit: give the "
+                "same columns in the same order."
+            )
+
+
+def checked_weights(source: Source, sample_weight: Any) -> np.ndarray | None:
+    """Return weights (n,) of at least 0, or None."""
+    if sample_weight is None:
+        return None
+    n = source.shape[0]
+    if n is None:
+        raise SourceError(
+            f"{source.name} does not know its number of rows: weights cannot be given."
+        )
+    stand_in = np.broadcast_to(np.zeros(()), (n, 1))
+    return np.asarray(_check_sample_weight(sample_weight, stand_in, ensure_non_negative=True))
+
+
+def is_other(X: Any) -> bool:
+    """Say whether X is for `as_source` rather than for scikit-learn's checks."""
+    if isinstance(X, (Source, str, os.PathLike)):
+        return True
+    if isinstance(X, (np.ndarray, jax.Array, list, tuple)) or sparse.issparse(X):
+        # A list of matrices is a stream; a list of rows is a matrix.
+        return isinstance(X, list) and len(X) > 0 and all(getattr(p, "ndim", 0) == 2 for p in X)
+    library = library_of(X)
+    if library in ("pandas", "polars"):
+        return not hasattr(X, "shape")  # a query, or chunks
+    if library == "torch":
+        return not hasattr(X, "detach")
+    return library in ("h5py", "zarr", "anndata", "pyarrow") or hasattr(X, "__next__")
+
+
+def to_numpy(X: Any) -> Any:
+    """Return JAX arrays and torch tensors as NumPy arrays; leave everything else to scikit-learn."""
+    if isinstance(X, jax.Array):
+        return np.asarray(X)
+    if hasattr(X, "detach"):
+        return tensor_to_numpy(X)
+    if sparse.issparse(X) and X.format != "csr":
+        return X.tocsr()
+    return X

@@ -1,0 +1,225 @@
+"""Models on disk: one safetensors file, arrays beside JSON. No pickle is written, and none is read.
+
+arrays     components, variances, mean, players, and the memory to go on from
+eigengame  JSON: format, version, parameters, certificate, outcome, provenance, features
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import platform
+import time
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+import eigengame
+from eigengame.algorithms.remembered import RememberedState
+from eigengame.certificate import Certificate
+from eigengame.checkpoint import write_arrays
+from eigengame.game.memory import Memory
+from eigengame.moments import Moments
+from eigengame.outcome import Ending, Outcome
+from eigengame.preparation import Preparation
+from eigengame.routes import Options
+from eigengame.stream import Stream
+
+FORMAT = 1
+KEY = "eigengame"
+ARRAYS = (
+    "components_",
+    "explained_variance_",
+    "explained_variance_ratio_",
+    "singular_values_",
+    "mean_",
+    "var_",
+)
+NUMBERS = (
+    "noise_variance_",
+    "n_components_",
+    "n_samples_seen_",
+    "n_features_in_",
+    "n_players_",
+    "n_passes_",
+)
+
+
+class ModelFileError(ValueError):
+    """A file that is not a model, or not a whole one; says which and what to do."""
+
+
+def save(estimator: Any, path: Any) -> Path:
+    """Write a fitted estimator; an existing file is replaced only by a whole one."""
+    target = Path(path)
+    if target.suffix != ".safetensors":
+        raise ModelFileError(f"{target}: give a name that ends in .safetensors.")
+    if not target.parent.is_dir():
+        raise ModelFileError(f"{target.parent} is not a folder: make it first.")
+    arrays = {name: np.asarray(getattr(estimator, name)) for name in ARRAYS}
+    arrays["players"] = np.asarray(estimator._players)
+    if estimator._origin is not None:
+        arrays["origin"] = np.asarray(estimator._origin)
+    stream = estimator._stream
+    if stream is not None:
+        arrays |= {
+            f"stream.{i}": np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(stream))
+        }
+    preparation = estimator._preparation
+    if preparation is not None:
+        arrays |= {f"preparation.{name}": array for name, array in preparation.arrays().items()}
+    names = getattr(estimator, "feature_names_in_", None)
+    facts = {
+        "format": FORMAT,
+        "version": eigengame.__version__,
+        "parameters": {name: _plain(value) for name, value in estimator.get_params().items()},
+        "numbers": {name: getattr(estimator, name) for name in NUMBERS},
+        "options": asdict(estimator._options) | {"dtype": str(estimator._options.dtype)},
+        "certificate": {
+            name: _listed(value) for name, value in asdict(estimator.certificate_).items()
+        },
+        "outcome": {
+            "outcome": estimator.outcome_.outcome.name,
+            "route": estimator.outcome_.route,
+            "passes": estimator.outcome_.passes,
+        },
+        "features": None if names is None else [str(name) for name in names],
+        "stream_shape": list(estimator._stream_shape),
+        "preparation": None if preparation is None else preparation.facts(),
+        "features_before": None if preparation is None else preparation.width,
+        "provenance": provenance(estimator),
+    }
+    write_arrays(target, arrays, {KEY: json.dumps(facts)})
+    return target
+
+
+def load(kind: type, path: Any) -> Any:
+    """Return an estimator of this class as it was when it was written."""
+    target = Path(path)
+    arrays, facts = read(target)
+    try:
+        return _rebuilt(kind, arrays, facts)
+    except (KeyError, TypeError, ValueError) as error:
+        raise ModelFileError(
+            f"{target} lacks part of a model ({error}): it was written by eigengame "
+            f"{facts.get('version')}; write it again."
+        ) from None
+
+
+def read(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """Return the arrays of a model file, and its facts."""
+    from safetensors import SafetensorError, safe_open
+
+    if not path.is_file():
+        raise ModelFileError(f"{path} does not exist: check the path (from {Path.cwd()}).")
+    try:
+        with safe_open(path, framework="np") as file:
+            about = file.metadata() or {}
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        facts = json.loads(about[KEY])
+    except KeyError:
+        raise ModelFileError(f"{path} is a safetensors file, but no eigengame model.") from None
+    except (SafetensorError, ValueError, OSError) as error:
+        raise ModelFileError(
+            f"{path} is damaged or no safetensors file ({error}): copy or write it again."
+        ) from None
+    if facts["format"] > FORMAT:
+        raise ModelFileError(
+            f"{path} has format {facts['format']}, written by eigengame {facts['version']}: this is "
+            f"{eigengame.__version__}, which reads up to {FORMAT}; upgrade eigengame."
+        )
+    return arrays, facts
+
+
+def _rebuilt(kind: type, arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> Any:
+    """Return the estimator from what was read."""
+    estimator = kind(**facts["parameters"])
+    for name in ARRAYS:
+        setattr(estimator, name, arrays[name])
+    for name, value in facts["numbers"].items():
+        setattr(estimator, name, value)
+    if facts["features"] is not None:
+        estimator.feature_names_in_ = np.asarray(facts["features"], dtype=object)
+    options = facts["options"]
+    estimator._options = Options(**options | {"dtype": np.dtype(options["dtype"])})
+    estimator._origin = arrays.get("origin")
+    estimator._players = arrays["players"]
+    estimator._stream_shape = tuple(facts["stream_shape"])
+    estimator._provenance = facts["provenance"]
+    if facts.get("preparation") is not None:
+        estimator._preparation = _preparation(arrays, facts)
+    estimator.certificate_ = _certificate(facts["certificate"])
+    ended = facts["outcome"]
+    estimator.outcome_ = Ending(Outcome[ended["outcome"]], ended["route"], ended["passes"])
+    estimator._stream = None
+    if "stream.0" in arrays:
+        with jax.enable_x64(estimator._options.dtype == np.float64):
+            estimator._stream = _stream(arrays)
+    return estimator
+
+
+def _preparation(arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> Preparation:
+    """Return the steps that the data went through before the fit."""
+    own = {
+        name.partition(".")[2]: array
+        for name, array in arrays.items()
+        if name.startswith("preparation.")
+    }
+    return Preparation.rebuilt(facts["preparation"], own, facts["features_before"])
+
+
+def _stream(arrays: dict[str, np.ndarray]) -> Stream:
+    """Return the game in progress from its leaves, in the order that JAX gives them."""
+    nothing: Any = 0
+    shell = Stream(
+        RememberedState(Memory(*[nothing] * 4), nothing, nothing),
+        Moments(*[nothing] * 3),
+        0,
+        ((0, nothing), (0, nothing)),
+    )
+    leaves, tree = jax.tree.flatten(shell)
+    found = [jax.device_put(arrays[f"stream.{i}"]) for i in range(len(leaves))]
+    stream: Stream = jax.tree.unflatten(tree, found)
+    (one, first), (two, second) = stream.looks
+    return stream._replace(rows=int(stream.rows), looks=((int(one), first), (int(two), second)))
+
+
+def _certificate(facts: dict[str, Any]) -> Certificate:
+    """Return a certificate from its JSON."""
+    known = {field.name for field in fields(Certificate)}
+    arrays: dict[str, Any] = {
+        name: np.asarray([math.nan if one is None else one for one in value], np.float64)
+        if isinstance(value, list)
+        else value
+        for name, value in facts.items()
+        if name in known
+    }
+    return Certificate(**arrays)
+
+
+def provenance(estimator: Any) -> dict[str, Any]:
+    """Return where a model comes from: as its file says, or as of now."""
+    return getattr(estimator, "_provenance", None) or {
+        "written": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "source": getattr(estimator, "_source", None),
+        "jax": jax.__version__,
+        "device": jax.devices()[0].device_kind,
+        "python": platform.python_version(),
+    }
+
+
+def _listed(value: Any) -> Any:
+    """Return arrays as lists, with null for what is not finite: JSON has no NaN."""
+    if isinstance(value, np.ndarray):
+        return [None if not math.isfinite(one) else float(one) for one in value]
+    return value
+
+
+def _plain(value: Any) -> Any:
+    """Return a parameter as JSON; a random state that is not a number is not kept."""
+    if isinstance(value, np.generic):
+        return value.item()
+    return value if value is None or isinstance(value, (bool, int, float, str)) else None

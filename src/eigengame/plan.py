@@ -1,0 +1,93 @@
+"""The memory that a run will take, told before it starts, and refused where it cannot fit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import jax
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Bytes that a run takes beyond its data.
+
+    Attributes
+    ----------
+    batches : int
+        Rows read ahead, and those being played.
+    players : int
+        Players, their directions and what an update needs beside them.
+    features : int
+        Means and variances of each feature.
+    """
+
+    batches: int
+    players: int
+    features: int
+
+    @property
+    def total(self) -> int:
+        """All of it."""
+        return self.batches + self.players + self.features
+
+    def __str__(self) -> str:
+        return (
+            f"about {_size(self.total)}: {_size(self.batches)} of batches, {_size(self.players)} of "
+            f"players, {_size(self.features)} of features"
+        )
+
+
+def plan(d: int, players: int, batch: int, itemsize: int, ahead: int, *, passes: int = 1) -> Plan:
+    """Return what a run with batches of shape (batch, d) and this many players takes.
+
+    An update holds the players before and after it, their directions and two products on the way; a
+    refinement holds players, moves and fresh directions, each with images, and the best so far.
+    """
+    held = 6 if passes == 1 else 14
+    return Plan(
+        batches=(ahead + 2) * batch * d * itemsize,
+        players=held * players * d * itemsize,
+        features=8 * d * itemsize,
+    )
+
+
+def refuse_unless_fits(planned: Plan, batch: int, players: int) -> None:
+    """Raise where a run needs more than there is, and say what would make it fit."""
+    there = available()
+    if there is not None and planned.total > there:
+        raise MemoryError(
+            f"the run would take {planned}, but {_size(there)} is free: give a smaller batch_size "
+            f"(it is {batch}), fewer components or extra players (there are {players}), or "
+            'dtype="float32".'
+        )
+
+
+def available() -> int | None:
+    """Return the free bytes of the device, or of the host where that is the device; None if unknown."""
+    device = jax.devices()[0]
+    stats = device.memory_stats() if device.platform != "cpu" else None
+    if stats and "bytes_limit" in stats:
+        return int(stats["bytes_limit"]) - int(stats.get("bytes_in_use", 0))
+    return free_memory()
+
+
+def free_memory() -> int | None:
+    """Return the free bytes of the host; None if unknown."""
+    meminfo = Path("/proc/meminfo")
+    if not meminfo.exists():
+        return None
+    for line in meminfo.read_text().splitlines():
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) * 1024
+    return None
+
+
+def _size(count: int) -> str:
+    """Return bytes as people read them."""
+    value = float(count)
+    for unit in ("B", "KiB", "MiB"):
+        if value < 1024:
+            return f"{value:.3g} {unit}"
+        value /= 1024
+    return f"{value:.1f} GiB"

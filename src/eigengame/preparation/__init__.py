@@ -1,0 +1,106 @@
+"""Data made ready as it is read: steps that learn what they need, then change block after block.
+
+Columns, missing values, counts, unit variance and genotypes. Centring is not among them: that is the
+game's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from eigengame import _check
+from eigengame.preparation._step import Step as Step
+from eigengame.preparation.columns import Columns as Columns
+from eigengame.preparation.counts import TARGET, WAYS
+from eigengame.preparation.counts import Counts as Counts
+from eigengame.preparation.genotypes import Genotypes as Genotypes
+from eigengame.preparation.missing import POLICIES
+from eigengame.preparation.missing import Missing as Missing
+from eigengame.preparation.prepared import Preparation as Preparation
+from eigengame.preparation.prepared import Prepared as Prepared
+from eigengame.preparation.prepared import opened
+from eigengame.preparation.prepared import preparation_of as preparation_of
+from eigengame.preparation.prepared import same_preparation as same_preparation
+from eigengame.preparation.running import Running as Running
+from eigengame.preparation.scale import Scale as Scale
+
+SCALES: dict[str, type[Step]] = {"two-pass": Scale, "running": Running}
+"""The ways to unit variance, by what `scale` calls them."""
+
+
+def prepare(
+    data: Any,
+    *,
+    columns: Sequence[str | int] | None = None,
+    missing: str = "raise",
+    counts: str | None = None,
+    target: float = TARGET,
+    scale: str | None = None,
+    genotypes: bool = False,
+    **options: Any,
+) -> Prepared:
+    r"""Return a source that gives the rows of another made ready, block by block.
+
+    Steps are done in the order of the arguments, and each learns from what those before it give. A model
+    that was fitted on the result keeps the steps: it prepares what it is given later in the same way.
+
+    Parameters
+    ----------
+    data : anything that `as_source` takes
+        Also data that is prepared already: the new steps follow the old ones.
+    columns : sequence of str or int, or bool array of shape (d,), optional
+        Features to keep, by name or number, in this order. Totals of counts are of these alone; for
+        those of whole rows prepare twice: ``prepare(prepare(data, counts=...), columns=...)``.
+    missing : {"raise", "mean", "skip"}
+        What to do about NaN: refuse it, put the mean of the column's other values (one pass), or pass
+        over the row by weight 0. Infinity is refused in any case.
+    counts : {"log1p", "log-normalise"}, optional
+        "log-normalise" divides each row by its total and multiplies by `target` before the logarithm.
+    target : float
+        What every row adds up to before the logarithm.
+    scale : {"two-pass", "running"}, optional
+        Divide each feature by its standard deviation: that of all rows (one pass more), or of the rows
+        so far, for streams. Features without any are left as they are. A fit's `sample_weight` is not
+        known here.
+    genotypes : bool
+        Whether values are calls of 0, 1, 2 alleles with NaN for missing ones, to be standardised:
+        $(g - 2p) / \sqrt{2p(1 - p)}$, 0 where missing or the same in all rows (one pass). Goes with
+        `columns` only.
+    **options
+        Passed to `as_source`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rows = np.array([[1.0, np.nan], [3.0, 4.0]])
+    >>> next(prepare(rows, missing="mean").blocks(0, 2)).values
+    array([[1., 4.],
+           [3., 4.]])
+    """
+    _check.one_of("missing", missing, POLICIES)
+    if counts is not None:
+        _check.one_of("counts", counts, WAYS)
+    if scale is not None:
+        _check.one_of("scale", scale, SCALES)
+    _check.positive("target", target)
+    if genotypes and (missing == "skip" or counts is not None or scale is not None):
+        raise ValueError(
+            f"genotypes=True with missing={missing!r}, counts={counts!r}, scale={scale!r}: genotypes "
+            "are filled and scaled in their own way; leave these out."
+        )
+    chosen = None if columns is None else Columns(columns)
+    source = opened(data, chosen, **options)
+    prepared = source if isinstance(source, Prepared) else Prepared(source)
+
+    known = any(isinstance(one, Missing) for one in prepared.steps)
+    steps: list[Step | None] = [
+        chosen,
+        Genotypes() if genotypes else None,
+        Missing(missing) if not genotypes and (missing != "raise" or not known) else None,
+        Counts(counts, float(target)) if counts is not None else None,
+        SCALES[scale]() if scale is not None else None,
+    ]
+    for step in filter(None, steps):
+        prepared = prepared.then(step)
+    return prepared

@@ -1,0 +1,96 @@
+"""Missing values: refused, filled with the column's mean, or their rows passed over."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from eigengame.preparation._step import Bad, Learnable, Step
+from eigengame.preparation.cells import (
+    by_column,
+    by_row,
+    cells,
+    column_sums,
+    row_sums,
+    weights_of,
+    with_cells,
+)
+from eigengame.sources import Block
+
+POLICIES = ("raise", "mean", "skip")
+
+
+@dataclass(frozen=True, eq=False)
+class Missing(Step):
+    """Deal with NaN. Infinity is no missing value: it is refused under every policy.
+
+    Parameters
+    ----------
+    policy : {"raise", "mean", "skip"}
+        Refuse it; put the mean of the column's other values; or give its row weight 0, and zeros.
+    means : array of shape (d,), optional
+        What is put: learnt. 0 for a column without any value.
+    """
+
+    kind: ClassVar[str] = "missing"
+
+    policy: str = "raise"
+    means: np.ndarray | None = None
+
+    def learn(self, source: Learnable) -> Missing:
+        """Return the step with the means of what is there, where they are to be put: one pass."""
+        if self.policy != "mean":
+            return self
+        d = source.shape[1]
+        start = (np.zeros(d), np.zeros(d))
+        totals, counted = source.fold(_add, start, "missing='mean'")
+        return replace(self, means=totals / np.where(counted > 0, counted, 1))
+
+    def apply(self, block: Block) -> Block:
+        """Return the block with no missing value."""
+        gone = _missing(block)
+        if gone is None:
+            return block
+        if self.policy == "raise":
+            raise Bad(
+                block,
+                gone,
+                "which is missing: give missing='mean' or 'skip', or leave out the row.",
+            )
+        values, numbers = block.values, cells(block.values)
+        if self.policy == "mean":
+            assert self.means is not None
+            fill = np.broadcast_to(by_column(values, self.means), numbers.shape)
+            filled = np.where(gone, fill.astype(numbers.dtype), numbers)
+            return Block(with_cells(values, filled), block.weights)
+        whole = row_sums(values, gone) == 0
+        zeroed = np.where(by_row(values, whole), numbers, numbers.dtype.type(0))
+        return Block(with_cells(values, zeroed), weights_of(block) * whole)
+
+
+def _missing(block: Block) -> np.ndarray | None:
+    """Return which stored numbers are missing, or None where none is; raise where one is infinite."""
+    numbers = cells(block.values)
+    if numbers.dtype.kind != "f":
+        return None
+    with np.errstate(all="ignore"):
+        if np.isfinite(numbers.sum()):  # then all are: the usual case, by one read
+            return None
+    infinite = np.isinf(numbers)
+    if infinite.any():
+        raise Bad(block, infinite, "which no policy takes for missing: remove or replace it.")
+    gone = np.isnan(numbers)
+    return gone if gone.any() else None
+
+
+def _add(carry: tuple[np.ndarray, np.ndarray], block: Block) -> tuple[np.ndarray, np.ndarray]:
+    """Add one block to the sums of what is there, and to its weight."""
+    totals, counted = carry
+    values, weights, gone = block.values, weights_of(block), _missing(block)
+    numbers, weight = cells(values), by_row(values, weights)
+    if gone is None:
+        return totals + column_sums(values, weight * numbers), counted + weights.sum()
+    there = column_sums(values, weight * np.where(gone, 0, numbers))
+    return totals + there, counted + weights.sum() - column_sums(values, weight * gone)

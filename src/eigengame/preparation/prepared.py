@@ -1,0 +1,267 @@
+"""A source whose rows are made ready as they are read, and the steps that a model keeps of it."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import itertools
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from eigengame.preparation._step import Bad, Step
+from eigengame.preparation.cells import tidy
+from eigengame.preparation.columns import Columns
+from eigengame.preparation.counts import Counts
+from eigengame.preparation.genotypes import Genotypes
+from eigengame.preparation.missing import Missing
+from eigengame.preparation.scale import Scale
+from eigengame.sources import Block, Source, SourceError, UnknownOption, as_source
+from eigengame.sources._base import joined, recut
+
+KINDS: dict[str, type[Step]] = {
+    one.kind: one for one in (Columns, Missing, Counts, Scale, Genotypes)
+}
+"""The steps that a model may keep."""
+
+SHOWN = 8
+"""Columns that a fingerprint shows before it gives a digest of them."""
+
+LEARNT_AT_ONCE = 2**22
+"""Numbers in a block that is learnt from."""
+
+
+class Prepared(Source):
+    """The rows of a source after some steps.
+
+    Parameters
+    ----------
+    source : Source
+    steps : sequence of Step
+        Learnt; see `then`.
+    """
+
+    def __init__(self, source: Source, steps: Sequence[Step] = ()) -> None:
+        self.source, self.steps = source, tuple(steps)
+        self.name, self.again = source.name, source.again
+        self.sparse = source.sparse and not any(step.dense for step in steps)
+        width, dtype, names = source.shape[1], np.dtype(source.dtype), source.feature_names
+        for step in steps:
+            width, names = step.width(width), step.names(names)
+            dtype = np.result_type(dtype, np.float32) if step.floating else dtype
+        self.shape, self.dtype, self.feature_names = (source.shape[0], width), dtype, names
+        if not any(isinstance(step, Columns) for step in steps):
+            self.image_shape = source.image_shape
+        self._reached: tuple[Step, ...] | None = None
+        self._ended: tuple[Step, ...] | None = None
+
+    def then(self, step: Step) -> Prepared:
+        """Return the rows after one more step, which learns now what it needs to know."""
+        return Prepared(self.source, (*self.steps, step.learn(self)))
+
+    def blocks(self, start: int, size: int) -> Iterator[Block]:
+        """Give the rows from `start` on in blocks of `size`.
+
+        Where a step depends on the rows before, these are read and dropped.
+        """
+        if start and any(step.ahead for step in self.steps):
+            return recut(self._blocks(0, size), start, size)
+        return self._blocks(start, size)
+
+    def _blocks(self, start: int, size: int) -> Iterator[Block]:
+        """Give blocks after all steps, and note where the steps have got to."""
+        blocks: Iterator[Block] = map(tidy, self.source.blocks(start, size))
+        now, row, ahead = list(self.steps), start, max((one.ahead for one in self.steps), default=0)
+        if ahead and (held := _first(blocks, ahead)):
+            first: Any = joined(held)[:ahead]
+            now, blocks = self._begun(first), itertools.chain(held, blocks)
+        for block in blocks:
+            count = len(block)
+            for i, step in enumerate(now):
+                with self._located(row, i):
+                    now[i], block = step.take(block)
+            self._reached = tuple(now)
+            row += count
+            yield block
+        self._ended = self._reached
+
+    def _begun(self, first: Block) -> list[Step]:
+        """Return the steps at the first row of a pass that begins with these rows."""
+        begun: list[Step] = []
+        for i, step in enumerate(self.steps):
+            with self._located(0, i):
+                begun.append(step.begun(first))
+                first = begun[-1].take(first)[1]
+        return begun
+
+    def fold(self, add: Callable[[Any, Block], Any], start: Any, why: str) -> Any:
+        """Return the carry after one pass for a step to learn from."""
+        if not self.again:
+            raise SourceError(
+                f"{self.name} can be read once, and {why} needs a pass of its own: give data that can be "
+                "read again, or a step that learns as it goes (scale='running')."
+            )
+        carry, row = start, 0
+        for block in self.blocks(0, min(max(LEARNT_AT_ONCE // self.shape[1], 1), 4096)):
+            with self._located(row, len(self.steps)):
+                carry = add(carry, block)
+            row += len(block)
+        if not row:
+            raise SourceError(f"{self.name} has no rows: {why} has nothing to learn from.")
+        return carry
+
+    @contextlib.contextmanager
+    def _located(self, row: int, done: int) -> Iterator[None]:
+        """Tell of a bad value by its row and its feature in the source, after so many steps."""
+        try:
+            yield
+        except Bad as bad:
+            column, names = bad.column, self.source.feature_names
+            for step in reversed(self.steps[:done]):
+                column = step.before(column)
+            feature = "" if names is None else f" ({names[column]})"
+            raise SourceError(
+                f"{self.name}: the value in row {row + bad.row}, column {column}{feature} {bad}"
+            ) from None
+
+    @property
+    def preparation(self) -> Preparation:
+        """What a model keeps: the steps, those that go on with the rows as the last pass left them."""
+        steps = self.steps
+        if any(step.ahead for step in steps):
+            if self._reached is None and self.again:
+                for _ in self.blocks(0, 1024):
+                    pass
+            steps = self._ended or self._reached or steps
+        return Preparation(tuple(step.settled() for step in steps), self.source.shape[1])
+
+    def fingerprint(self) -> dict[str, Any]:
+        """Return that of the source, and the steps."""
+        return self.source.fingerprint() | {"preparation": [_digested(one) for one in self.steps]}
+
+    def most_entries(self, size: int) -> int | None:
+        """Return as many as the source has: no step adds any."""
+        return self.source.most_entries(size)
+
+
+@dataclass(frozen=True, eq=False)
+class Preparation:
+    """The learnt steps of a prepared source, to be repeated on other data.
+
+    Parameters
+    ----------
+    steps : tuple of Step
+    width : int
+        Features before the first of them.
+    """
+
+    steps: tuple[Step, ...]
+    width: int
+
+    def over(self, data: Any) -> Prepared:
+        """Return data as it comes, prepared by these steps; data prepared by them is left as it is.
+
+        Columns asked for by name are found by name where the data has names. Else the data must have as
+        many features as that which the steps were learnt on.
+        """
+        if isinstance(data, Prepared):
+            if data.preparation.same_as(self):
+                return data
+            raise SourceError(
+                f"{data.name} is prepared by steps of its own, not by the model's: give it as it was before, "
+                "the model prepares it."
+            )
+        chosen, steps = self._named(), list(self.steps)
+        source = opened(data, chosen)
+        if chosen is not None and source.feature_names is not None:
+            steps[0] = chosen.learn(Prepared(source))
+        elif source.shape[1] != self.width:
+            raise SourceError(
+                f"{source.name} has {source.shape[1]} features, but the model was fitted on {self.width}, "
+                "before preparation: give the same columns, unprepared."
+            )
+        return Prepared(source, steps)
+
+    def _named(self) -> Columns | None:
+        """Return the first step where that finds columns by their names."""
+        first = self.steps[0] if self.steps else None
+        return first if isinstance(first, Columns) and first.named else None
+
+    def same_as(self, other: Preparation | None) -> bool:
+        """Say whether another preparation does the same."""
+        if other is None or self.width != other.width:
+            return False
+        return [_digested(one) for one in self.steps] == [_digested(one) for one in other.steps]
+
+    def facts(self) -> list[dict[str, Any]]:
+        """Return the steps as plain JSON, less their arrays."""
+        return [step.facts() for step in self.steps]
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Return the arrays of the steps, by "N.name"."""
+        return {
+            f"{number}.{name}": array
+            for number, step in enumerate(self.steps)
+            for name, array in step.arrays().items()
+        }
+
+    @classmethod
+    def rebuilt(
+        cls, facts: Sequence[Mapping[str, Any]], arrays: Mapping[str, np.ndarray], width: int
+    ) -> Preparation:
+        """Return a preparation from its JSON and its arrays."""
+        steps = []
+        for number, one in enumerate(facts):
+            plain = {name: value for name, value in one.items() if name != "kind"}
+            own = {
+                name.partition(".")[2]: array
+                for name, array in arrays.items()
+                if name.partition(".")[0] == str(number)
+            }
+            steps.append(KINDS[one["kind"]](**plain, **own))
+        return cls(tuple(steps), width)
+
+
+def same_preparation(one: Preparation | None, other: Preparation | None) -> bool:
+    """Say whether two models keep the same steps, or both none."""
+    return other is None if one is None else one.same_as(other)
+
+
+def preparation_of(source: Source) -> Preparation | None:
+    """Return what a model keeps of how a source is prepared."""
+    return source.preparation if isinstance(source, Prepared) else None
+
+
+def opened(data: Any, chosen: Columns | None, **options: Any) -> Source:
+    """Return a source for the data, which opens only the chosen columns where it is a table.
+
+    So other columns of a table need not be numbers, and are not read.
+    """
+    if chosen is not None and chosen.named:
+        with contextlib.suppress(UnknownOption):
+            return as_source(data, columns=list(chosen.wanted), **options)
+    return as_source(data, **options)
+
+
+def _first(blocks: Iterator[Block], rows: int) -> list[Block]:
+    """Return the first blocks, with so many rows or all there are."""
+    held: list[Block] = []
+    while sum(map(len, held)) < rows and (block := next(blocks, None)) is not None:
+        held.append(block)
+    return held
+
+
+def _digested(step: Step) -> dict[str, Any]:
+    """Return a step as JSON that is short enough to be shown: arrays and long lists by their digests."""
+    long = {
+        name: json.dumps(value).encode()
+        for name, value in step.facts().items()
+        if isinstance(value, list) and len(value) > SHOWN
+    }
+    held = {name: np.ascontiguousarray(array).tobytes() for name, array in step.arrays().items()}
+    return step.facts() | {
+        name: hashlib.sha256(content).hexdigest()[:16] for name, content in (long | held).items()
+    }

@@ -1,0 +1,132 @@
+"""Passes over a source: each one folds its batches into a carry, watched, and kept where asked.
+
+Everything that reads data does it here: the remembered pass, images under M, the covariance, moments.
+So there is one place that paces the device, tells watchers, writes checkpoints and goes on from them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, Protocol
+
+import jax
+
+from eigengame.checkpoint import Interrupted, Keeper
+from eigengame.feed import Feed
+from eigengame.sources import SourceError
+from eigengame.watch import Progress, Watcher
+
+Step = Callable[[Any, Any, int], Any]
+"""From a carry, rows of the game and how many of them count to the next carry."""
+
+Tell = Callable[[Any], dict[str, float]]
+"""From a carry to figures worth watching."""
+
+
+class Passes(Protocol):
+    """Something that can be read, again and again."""
+
+    @property
+    def stopped(self) -> bool:
+        """Whether a watcher has asked to end the run."""
+        ...
+
+    def fold(self, step: Step, start: Any, *, task: str, tell: Tell | None = None) -> Any:
+        """Return the carry after one pass: `step` applied to it and to each batch in turn."""
+        ...
+
+
+class Reading:
+    """Passes over a feed.
+
+    Parameters
+    ----------
+    feed : Feed
+    watchers : sequence of Watcher
+    keeper : Keeper, optional
+        Writes checkpoints, and knows the passes made before an interruption.
+    """
+
+    def __init__(
+        self, feed: Feed, watchers: Sequence[Watcher] = (), keeper: Keeper | None = None
+    ) -> None:
+        self.feed, self.watchers, self.keeper = feed, watchers, keeper
+        self.made = 0
+        self.stopped = False
+
+    def fold(self, step: Step, start: Any, *, task: str, tell: Tell | None = None) -> Any:
+        """Return the carry after one pass.
+
+        A pass that was made before an interruption is recalled, not made again; one that was under way
+        goes on where it was. Steps are pure, so the result is the same to the last bit.
+        """
+        if self.made and not self.feed.source.again:
+            raise ValueError(
+                f"{self.feed.source.name} can be read once, but a second pass is needed: give "
+                "passes=1 and no tol, or data that can be read again."
+            )
+        number, self.made = self.made, self.made + 1
+        carry, row, ended = start, 0, False
+        if self.keeper is not None:
+            carry, row, ended = self.keeper.recall(number, start)
+        if ended:
+            return carry
+        total, begun, before = self.feed.shape[0], row, None
+        try:
+            for batch in self.feed(row):
+                after = step(carry, batch.rows, batch.counted)
+                # Never more than two batches at once: wait for the one before the one just sent.
+                _wait_for(before)
+                before, carry, row = carry, after, row + batch.read
+                if self._told(Progress(task, number + 1, row, total, begun), carry, tell):
+                    break
+                if self.keeper is not None and self.keeper.due():
+                    self.keeper.keep(number, carry, row)
+            if row == 0:
+                raise SourceError(f"{self.feed.source.name} has no rows: give some.")
+            ended = True
+            if self.keeper is not None:
+                self.keeper.keep(number, carry, row, ended=True)
+            self._told(Progress(task, number + 1, row, row, begun, ended=True), carry, tell)
+        except KeyboardInterrupt:
+            if self.keeper is None:
+                raise
+            self.keeper.keep(number, carry, row, ended=ended)
+            raise Interrupted(self.keeper.folder, number + 1, row) from None
+        return carry
+
+    def _told(self, at: Progress, carry: Any, tell: Tell | None) -> bool:
+        """Tell the watchers, and say whether one of them wants the run to end."""
+        if not self.watchers:
+            return False
+        if tell is not None:
+            at = replace(at, tell=lambda: tell(carry))
+        asked = [watcher.batch(at) for watcher in self.watchers]
+        self.stopped = self.stopped or any(asked)
+        # Only a pass that tells how far it is can end early: the others' carries mean nothing by half.
+        return self.stopped and tell is not None
+
+
+class Given:
+    """Rows already at hand, such as a matrix: a pass takes each of them once."""
+
+    stopped = False
+
+    def __init__(self, *rows: Any) -> None:
+        self.rows = rows
+
+    def fold(self, step: Step, start: Any, *, task: str, tell: Tell | None = None) -> Any:
+        """Return the carry after a step with each."""
+        carry = start
+        for rows in self.rows:
+            carry = step(carry, rows, 1)
+        return carry
+
+
+def _wait_for(carry: Any) -> None:
+    """Wait until one array of the carry is there."""
+    for leaf in jax.tree.leaves(carry):
+        if isinstance(leaf, jax.Array):
+            leaf.block_until_ready()
+            return

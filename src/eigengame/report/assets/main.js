@@ -1,0 +1,80 @@
+// The page from top to bottom.
+
+const report = JSON.parse(document.getElementById("data").textContent);
+const $ = (selector) => document.querySelector(selector);
+
+function drawSummary() {
+  const { rows, features, components, source, passes } = report;
+  const from = source ? ` of ${source}` : "";
+  $("#summary").textContent =
+    `${plural(rows, "row")}${from} with ${plural(features, "feature")}, read ${passes === 1 ? "once" : `${passes} times`}, ` +
+    `in ${plural(components.variance.length, "component")}.`;
+}
+
+function drawVerdict(card) {
+  const { certificate, outcome, components } = report;
+  const count = components.variance.length;
+  const near = components.variance.filter((_, i) => trustOf(i) === 0).length;
+  const level = !certificate.measured ? 3 : near === count ? 0 : near > 0 ? 1 : 2;
+  const found = certificate.measured
+    ? `${near} of ${plural(count, "component")} ${near === 1 ? "is" : "are"} within π/32 of the true ones.`
+    : "";
+  card.classList.add(TRUST[level].name);
+  card.append(
+    svg("svg", { width: 30, height: 30, "aria-hidden": true }, trustMark(level, 15, 15, 9)),
+    el("div", {},
+      el("p", { class: "verdict-words" }, `${certificate.words}. ${found}`),
+      el("p", {}, certificate.explained),
+      el("p", {}, el("b", {}, "How it ended: "), `${outcome.happened}. `, el("b", {}, "Advice: "), outcome.advice)),
+  );
+}
+
+function drawTiles(host) {
+  const { rows, features, components, passes, route, certificate } = report;
+  const count = components.variance.length;
+  const total = components.share.reduce((sum, share) => sum + (share ?? 0), 0);
+  const near = components.variance.filter((_, i) => trustOf(i) === 0).length;
+  const tiles = [
+    [percent(total), "of the variance explained"],
+    [count.toLocaleString("en"), count === 1 ? "component" : "components"],
+    [certificate.measured ? `${near} of ${count}` : NONE, certificate.measured ? "within π/32, by their bound" : "bounds: not measured"],
+    [rows.toLocaleString("en"), "rows"],
+    [features.toLocaleString("en"), "features"],
+    [`${passes}`, `${passes === 1 ? "pass" : "passes"}: ${route}`],
+  ];
+  host.append(...tiles.map(([value, name]) => el("div", { class: "card tile" }, el("b", {}, value), el("span", {}, name))));
+}
+
+function drawFacts(list) {
+  list.append(...report.run.flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]));
+}
+
+drawSummary();
+drawVerdict($("#verdict"));
+drawTiles($("#tiles"));
+drawTrustLegend($("#trust"));
+drawScree($("#scree"));
+drawTotal($("#total"));
+drawAngle($("#angle"));
+drawPenalty($("#penalty"));
+drawScores($("#scores .card"));
+drawTable($("#table .card"), $("#copy"));
+drawComponents($("#components .card"));
+drawFacts($("#run dl"));
+chooseComponent(0);
+
+let width = document.documentElement.clientWidth;
+let waiting = 0;
+window.addEventListener("resize", () => {
+  cancelAnimationFrame(waiting);
+  waiting = requestAnimationFrame(() => {
+    // A phone's address bar changes the height only: nothing to draw anew.
+    if (document.documentElement.clientWidth === width) return;
+    width = document.documentElement.clientWidth;
+    for (const draw of drawings) draw();
+  });
+});
+window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+  for (const draw of drawings) draw();
+});
+document.documentElement.dataset.drawn = "yes";

@@ -1,0 +1,69 @@
+// Every component in a table: sorted by a press on a heading, copied by a button.
+
+const COLUMNS = [
+  { name: "component", of: (i) => i + 1, text: (i) => `${i + 1}` },
+  { name: "variance", of: (i) => report.components.variance[i] },
+  { name: "share", of: (i) => report.components.share[i], text: (i) => percent(report.components.share[i]) },
+  { name: "residual", of: (i) => report.components.residual[i], digits: 3 },
+  { name: "gap", of: (i) => report.components.gap[i], digits: 3 },
+  { name: "angle", of: (i) => report.components.angle[i], digits: 3 },
+];
+
+function drawTable(card, copy) {
+  const head = report.certificate.measured ? "angle bound (rad)" : "moved by (rad)";
+  const names = COLUMNS.map(({ name }) => (name === "angle" ? head : name));
+  const rows = report.components.variance.map((_, i) =>
+    el("tr", { "data-component": i, onclick: () => chooseComponent(i) },
+      ...COLUMNS.map((column) => el("td", {}, ...(column.name === "component" ? [tableKey(i)] : []),
+        column.text ? column.text(i) : number(column.of(i), column.digits))),
+    ),
+  );
+  const body = el("tbody", {}, ...rows);
+  const headings = names.map((name, c) =>
+    el("th", { scope: "col", "aria-sort": c === 0 ? "ascending" : "none" },
+      el("button", { type: "button", onclick: () => sortBy(c) }, name)),
+  );
+  let order = rows.map((_, i) => i);
+  const sortBy = (c) => {
+    const down = headings[c].getAttribute("aria-sort") === "ascending";
+    headings.forEach((heading) => heading.setAttribute("aria-sort", "none"));
+    headings[c].setAttribute("aria-sort", down ? "descending" : "ascending");
+    const value = COLUMNS[c].of;
+    // What was not measured comes last either way.
+    order.sort((a, b) => {
+      const [left, right] = [value(a), value(b)];
+      if (left === null || right === null) return (left === null) - (right === null) || a - b;
+      return (down ? right - left : left - right) || a - b;
+    });
+    body.append(...order.map((i) => rows[i]));
+  };
+  card.append(el("table", {}, el("caption", { class: "hidden" }, "All components"), el("thead", {}, el("tr", {}, ...headings)), body));
+  chosen.listeners.push((now) => rows.forEach((row, i) => row.classList.toggle("chosen", i === now)));
+  copy.addEventListener("click", async () => {
+    const lines = [names, ...order.map((i) => COLUMNS.map((column) => column.of(i) ?? ""))];
+    const done = await copied(lines.map((line) => line.join("\t")).join("\n"));
+    copy.textContent = done ? "Copied" : "Could not copy: select it by hand";
+    setTimeout(() => { copy.textContent = "Copy the table"; }, 2000);
+  });
+}
+
+function tableKey(i) {
+  const level = trustOf(i);
+  return svg("svg", { width: 14, height: 14, role: "img", "aria-label": TRUST[level].words }, trustMark(level, 7, 7, 4));
+}
+
+/** Put text on the clipboard, by the older way where the newer is not allowed. */
+async function copied(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    const area = el("textarea", { class: "hidden" });
+    area.value = text;
+    document.body.append(area);
+    area.select();
+    const done = document.execCommand("copy");
+    area.remove();
+    return done;
+  }
+}

@@ -1,0 +1,145 @@
+"""CSV and other text tables, plain or gzipped, in chunks.
+
+Read by Arrow's streaming reader rather than in pandas' chunks: it refuses rows that are too short, which
+pandas fills up with NaN without a word, and it parses on all cores.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import os
+import zlib
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from eigengame.sources import _text
+from eigengame.sources._arrow import ArrowSource, Layout
+from eigengame.sources._base import SourceError
+from eigengame.sources._columns import choose
+from eigengame.sources._files import is_remote
+from eigengame.sources._paths import paths_of, stamps
+
+CHUNK = 2**20
+"""Bytes of text that are parsed at once; more where a line is long."""
+
+COUNTED = 2**24
+"""Up to so many bytes of plain text the lines are counted, to know the number of rows."""
+
+
+class CsvSource(ArrowSource):
+    """Rows of a text table.
+
+    Parameters
+    ----------
+    path : path or address
+        Ends in .gz where gzipped.
+    columns : sequence of names, or one, optional
+        The features by name, or by number from 0 where there are no names; by default all.
+    header : bool or "auto"
+        Whether the first line has names. "auto" says so where it has text and no number, or text above
+        a number. Names that are all numbers must be told: header=True.
+    delimiter : str or "auto"
+        Between fields; " " for any run of blanks and tabs.
+    weights : name, optional
+        The column that says how often each row counts; it is no feature.
+    name : str, optional
+
+    Notes
+    -----
+    Empty fields, and NA, NaN, null and the like, become NaN. Empty lines are passed over, and so are
+    lines before the table that begin with "#". Reading from a row on parses what is before it.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        columns: Any = None,
+        header: bool | str = "auto",
+        delimiter: str = "auto",
+        weights: Any = None,
+        name: str | None = None,
+    ) -> None:
+        self._path = os.fspath(path)
+        if paths_of(path, (".csv", ".tsv", ".txt", ".gz")) != [self._path]:
+            raise SourceError(f"{self._path} is a folder: give one file.")
+        self._form = _text.look(self._path, header, delimiter)
+        if self._form.names is None:
+            columns, weights = _as_numbers(columns), _as_numbers(weights)
+        choice = choose(_text.columns_of(self._form), columns, weights, self._path)
+        # Inside, columns go by their numbers: a name may occur twice.
+        layout = Layout(
+            columns=tuple(str(position) for position in choice.features),
+            weights=None if choice.weights is None else str(choice.weights),
+            dtype=np.dtype(np.float64),
+            width=len(choice.features),
+        )
+        rows = _counted(self._path, self._form.skipped)
+        super().__init__(
+            self._read, layout, rows, name or self._path, facts=lambda: stamps([self._path])
+        )
+        names = self._form.names
+        self.feature_names = None if names is None else [names[i] for i in choice.features]
+
+    def _read(self, start: int, size: int) -> tuple[int, Iterator[Any]]:
+        """Return the batches from the beginning on: lines do not tell where they begin."""
+        return 0, self._parsed()
+
+    def _parsed(self) -> Iterator[Any]:
+        """Give the record batches of the file."""
+        import pyarrow as pa
+        import pyarrow.csv
+
+        form, wanted, rows = self._form, self.layout.read, 0
+        options = {
+            "read_options": pa.csv.ReadOptions(
+                column_names=[str(i) for i in range(form.width)],
+                block_size=max(CHUNK, 16 * form.longest),
+            ),
+            "parse_options": pa.csv.ParseOptions(delimiter=form.delimiter),
+            "convert_options": pa.csv.ConvertOptions(
+                include_columns=wanted,
+                column_types=dict.fromkeys(wanted, pa.float64()),
+                null_values=sorted(_text.MISSING),
+            ),
+        }
+        try:
+            with _text.text(self._path) as file:
+                for _ in range(form.skipped):
+                    file.readline()
+                single = _text.SingleBlanks(file) if form.delimiter == _text.SPACES else file
+                for batch in pa.csv.open_csv(single, **options):
+                    yield batch
+                    rows += batch.num_rows
+        except (pa.ArrowException, OSError, EOFError, zlib.error) as error:
+            raise SourceError(self._wrong(rows, error)) from error
+
+    def _wrong(self, rows: int, error: BaseException) -> str:
+        """Return which line cannot be read, looking for it from the last good row on."""
+        positions = [int(column) for column in self.layout.read]
+        with contextlib.suppress(OSError, EOFError, zlib.error, csv.Error):
+            for line in _text.lines_from(self._path, self._form, rows):
+                found = _text.fault(self._path, self._form, line, positions)
+                if found is not None:
+                    return found
+        return (
+            f"{self._path} cannot be read beyond row {rows} ({error}): it is damaged or not whole; make it "
+            "anew."
+        )
+
+
+def _as_numbers(columns: Any) -> Any:
+    """Return columns of a table without names as numbers, also where a command line gave them as text."""
+    if isinstance(columns, str):
+        return int(columns) if columns.isdecimal() else columns
+    return [_as_numbers(one) for one in columns] if isinstance(columns, list | tuple) else columns
+
+
+def _counted(path: str, skipped: int) -> int | None:
+    """Return the number of rows where it costs little: of a plain file that is not large."""
+    if is_remote(path) or path.lower().endswith(".gz") or os.path.getsize(path) > COUNTED:
+        return None
+    with open(path, "rb") as file:
+        return sum(1 for number, line in enumerate(file) if number >= skipped and line.strip())

@@ -1,0 +1,112 @@
+"""Streams: any iterable of arrays or sparse matrices, in pieces of any length."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from eigengame.sources._base import Sequential, SourceError, Values
+
+
+class IteratorSource(Sequential):
+    """Rows from an iterable of arrays.
+
+    Parameters
+    ----------
+    data : iterable of arrays of shape (m, d) or (d,)
+        A generator is read once; a list, or anything whose `iter` begins anew, again and again. Pieces may
+        also be sparse matrices, nested lists, data frames, or pairs (rows, labels); axes after the first
+        are flattened.
+    name : str
+    """
+
+    def __init__(self, data: Iterable[Any], name: str = "stream") -> None:
+        self.name = name
+        self.again = not isinstance(data, Iterator)
+        self._data = data
+        self._began = False
+        given = iter(data)
+        try:
+            seen = next(given)
+        except StopIteration:
+            raise SourceError(f"{name} has no rows: it ended before the first piece.") from None
+        first = as_piece(seen, name)
+        # What was looked at is not lost: a stream that can be read once begins with it.
+        self._given = itertools.chain([first], given)
+        self.shape = (None, first.shape[1])
+        self.dtype = first.dtype
+        self.sparse = sparse.issparse(first)
+        if not self.shape[1]:
+            raise SourceError(f"{name}: the first piece has shape {first.shape}: no features.")
+        labels = list(getattr(seen, "columns", []))  # of a data frame
+        self.feature_names = labels if labels and all(isinstance(x, str) for x in labels) else None
+
+    def pieces(self) -> Iterator[Values]:
+        """Give the pieces; a second time only where that is possible."""
+        if not self.again and self._began:
+            raise SourceError(
+                f"{self.name} can be read once, and was: give a list, a path, or a function's result anew."
+            )
+        self._began = True
+        return self._alike(self._data if self.again else self._given)
+
+    def _alike(self, pieces: Iterable[Any]) -> Iterator[Values]:
+        """Give pieces that are all sparse or all dense, as the first one."""
+        row = 0
+        for given in pieces:
+            piece = as_piece(given, self.name, row)
+            if sparse.issparse(piece) != self.sparse:
+                first, here = ("sparse", "dense") if self.sparse else ("dense", "sparse")
+                raise SourceError(
+                    f"{self.name}: pieces are {first} at first, but the one at row {row} is {here}: give all "
+                    "of one kind."
+                )
+            yield piece
+            row += piece.shape[0]
+
+
+def as_piece(piece: Any, name: str, row: int = 0) -> Values:
+    """Return one piece, whose first row is `row` of the stream, as an array or CSR array with two axes."""
+    if isinstance(piece, (tuple, list)) and len(piece) and hasattr(piece[0], "shape"):
+        piece = _rows_of(piece)
+    if sparse.issparse(piece):
+        return sparse.csr_array(piece)
+    if hasattr(piece, "detach"):
+        piece = tensor_to_numpy(piece)
+    try:
+        array = np.asarray(piece)
+    except ValueError as error:
+        raise SourceError(
+            f"{name}: the piece at row {row} is not a table of numbers ({error}): give rows of one length."
+        ) from None
+    if array.dtype.kind not in "fiub":
+        raise SourceError(
+            f"{name} gave a piece of dtype {array.dtype} at row {row}: give numbers, in arrays of shape "
+            "(rows, features)."
+        )
+    if array.ndim == 0:
+        raise SourceError(
+            f"{name} gave a single number at row {row}: give rows, or arrays of shape (rows, features)."
+        )
+    if array.ndim == 1:
+        return array[None, :]
+    return array.reshape(len(array), -1) if array.ndim > 2 else array
+
+
+def tensor_to_numpy(tensor: Any) -> np.ndarray:
+    """Return a torch tensor as an array; bfloat16, which NumPy lacks, as float32."""
+    tensor = tensor.detach().cpu()
+    tensor = tensor.float() if "bfloat16" in str(tensor.dtype) else tensor
+    return np.asarray(tensor.numpy())
+
+
+def _rows_of(parts: Any) -> Any:
+    """Return the rows of a piece that is several arrays: of (rows, labels) the first, of rows all."""
+    one_axis = all(getattr(part, "ndim", 0) == 1 for part in parts)
+    if isinstance(parts, list) and one_axis and len({part.shape for part in parts}) == 1:
+        return np.stack([np.asarray(part) for part in parts])
+    return parts[0]

@@ -1,0 +1,208 @@
+"""torch: tensors, datasets of both styles and loaders; rows are what they give, flattened."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from eigengame.sources._base import Random, Sequential, Source, SourceError, Values
+from eigengame.sources._files import image_shape
+from eigengame.sources.arrays import ArraySource
+from eigengame.sources.iterators import tensor_to_numpy
+
+TOGETHER = 256
+"""Items of an iterable dataset that are put together before they are passed on."""
+
+
+def from_torch(data: Any, key: Any = 0, name: str | None = None) -> Source:
+    """Return the source of a torch object.
+
+    Parameters
+    ----------
+    data : Tensor, Dataset or DataLoader
+        A tensor of shape (rows, ...); a map-style dataset, read at any item; an iterable-style one, or a
+        loader, read from its beginning.
+    key : int or str
+        Which part of an item or batch has the rows, where it is a tuple or a dict: (rows, labels) and
+        key=0, or {"image": rows} and key="image".
+    name : str, optional
+
+    Notes
+    -----
+    A loader that shuffles gives other batches in each pass. That does no harm to the components, but a
+    run that goes on from a checkpoint is then not the same to the last bit.
+    """
+    import torch
+    from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
+
+    name = name or f"torch {type(data).__name__}"
+    if isinstance(data, torch.Tensor):
+        return _from_tensor(data, name)
+    if isinstance(data, TensorDataset):
+        if not isinstance(key, int) or key >= len(data.tensors):
+            raise SourceError(f"{name} has {len(data.tensors)} tensors, no key={key!r}.")
+        return _from_tensor(data.tensors[key], name)
+    if isinstance(data, DataLoader):
+        return LoaderSource(data, key, name)
+    if isinstance(data, IterableDataset):
+        return ItemsSource(data, key, name)
+    if isinstance(data, Dataset):
+        return DatasetSource(data, key, name)
+    raise SourceError(f"a {name} has no rows: give a Tensor, a Dataset or a DataLoader.")
+
+
+class DatasetSource(Random):
+    """Rows of a map-style dataset: each item is a row, flattened.
+
+    Parameters
+    ----------
+    data : Dataset
+    key, name
+        As in `from_torch`.
+    """
+
+    def __init__(self, data: Any, key: Any = 0, name: str = "torch Dataset") -> None:
+        self.name, self._data, self._key = name, data, key
+        try:
+            rows = len(data)
+        except TypeError:
+            raise SourceError(f"{name} has no length: derive it from IterableDataset.") from None
+        if not rows:
+            raise SourceError(f"{name} has no rows.")
+        first = _array(data[0], key, name, 0)
+        self.shape, self.dtype = (rows, first.size), first.dtype
+        self.image_shape = _image_shape((rows, *first.shape))
+
+    def read(self, begin: int, end: int) -> np.ndarray:
+        """Return items `begin` to `end` as rows."""
+        if hasattr(self._data, "__getitems__"):
+            items = self._data.__getitems__(list(range(begin, end)))
+        else:
+            items = [self._data[row] for row in range(begin, end)]
+        return _stacked(items, self._key, self.name, begin, self.shape[1])
+
+
+class ItemsSource(Sequential):
+    """Rows of an iterable-style dataset: each item is a row, flattened.
+
+    Parameters
+    ----------
+    data : IterableDataset
+    key, name
+        As in `from_torch`.
+    """
+
+    def __init__(self, data: Any, key: Any = 0, name: str = "torch IterableDataset") -> None:
+        self.name, self._data, self._key = name, data, key
+        first = _array(_first(data, name), key, name, 0)
+        self.shape, self.dtype = (None, first.size), first.dtype
+        self.image_shape = _image_shape((1, *first.shape))
+
+    def pieces(self) -> Iterator[Values]:
+        """Give the rows, some together."""
+        items, row = iter(self._data), 0
+        while some := list(itertools.islice(items, TOGETHER)):
+            yield _stacked(some, self._key, self.name, row, self.shape[1])
+            row += len(some)
+
+
+class LoaderSource(Sequential):
+    """Rows of the batches of a loader.
+
+    Parameters
+    ----------
+    data : DataLoader
+    key, name
+        As in `from_torch`.
+    """
+
+    def __init__(self, data: Any, key: Any = 0, name: str = "torch DataLoader") -> None:
+        self.name, self._data, self._key = name, data, key
+        first = self._rows(_first(data, name), 0)
+        self.shape, self.dtype = (_length(data), first.size // max(len(first), 1)), first.dtype
+        self.image_shape = _image_shape(first.shape)
+
+    def pieces(self) -> Iterator[Values]:
+        """Give the batches, flattened to rows."""
+        row = 0
+        for batch in self._data:
+            rows = self._rows(batch, row)
+            yield rows.reshape(len(rows), -1)
+            row += len(rows)
+
+    def _rows(self, batch: Any, row: int) -> np.ndarray:
+        array = _array(batch, self._key, self.name, row)
+        # A loader of batch_size=None gives items.
+        return array if self._data.batch_size is not None or array.ndim > 1 else array[None]
+
+
+def _from_tensor(tensor: Any, name: str) -> ArraySource:
+    """Return the source of a tensor: on the host its memory is shared, not copied."""
+    array = tensor_to_numpy(tensor)
+    if array.ndim < 2 or not array.size:
+        raise SourceError(f"{name} has shape {array.shape}: give one of shape (rows, features).")
+    source = ArraySource(array.reshape(len(array), -1), name)
+    source.image_shape = _image_shape(array.shape)
+    return source
+
+
+def _first(data: Any, name: str) -> Any:
+    for item in data:
+        return item
+    raise SourceError(f"{name} has no rows: it ended before the first.")
+
+
+def _array(item: Any, key: Any, name: str, row: int) -> np.ndarray:
+    """Return the rows of an item or batch as an array of numbers."""
+    if isinstance(item, (tuple, list, dict)):
+        try:
+            item = item[key]
+        except (KeyError, IndexError, TypeError):
+            parts = list(item) if isinstance(item, dict) else f"{len(item)} parts"
+            raise SourceError(
+                f"{name} gives {parts} at row {row}: say by key= which of them has the rows."
+            ) from None
+    array = tensor_to_numpy(item) if hasattr(item, "detach") else np.asarray(item)
+    if array.dtype.kind not in "fiub":
+        raise SourceError(f"{name} gives {array.dtype} at row {row}: numbers are needed.")
+    if not array.ndim:
+        raise SourceError(f"{name} gives a single number at row {row}: give rows.")
+    return array
+
+
+def _stacked(items: Sequence[Any], key: Any, name: str, row: int, width: int) -> np.ndarray:
+    """Return items as rows of one array."""
+    rows = []
+    for number, item in enumerate(items, start=row):
+        array = _array(item, key, name, number)
+        if array.size != width:
+            raise SourceError(
+                f"{name}: rows have {width} features at first, but row {number} has shape {array.shape}: "
+                "give items of one shape."
+            )
+        rows.append(array.reshape(-1))
+    return np.stack(rows)
+
+
+def _length(loader: Any) -> int | None:
+    """Return how many rows a loader gives, where its sampler tells."""
+    from torch.utils.data import BatchSampler, IterableDataset
+
+    batches = loader.batch_sampler
+    if isinstance(loader.dataset, IterableDataset) or type(batches) is not BatchSampler:
+        return None
+    try:
+        rows = len(batches.sampler)
+    except TypeError:
+        return None
+    return rows // batches.batch_size * batches.batch_size if batches.drop_last else rows
+
+
+def _image_shape(shape: Sequence[int]) -> tuple[int, int, int] | None:
+    """Return height, width and channels where rows are pictures; torch has a single channel first."""
+    if len(shape) == 4 and shape[1] == 1:
+        return int(shape[2]), int(shape[3]), 1
+    return image_shape(shape)

@@ -1,0 +1,80 @@
+"""Looking on while a fit reads: what a pass tells, and who may listen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+
+def _nothing() -> dict[str, float]:
+    return {}
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a pass is.
+
+    Attributes
+    ----------
+    task : str
+        What the pass is for: "remembered", "refinement", "probes", ...
+    number : int
+        Which pass over the data it is, from 1.
+    rows : int
+        Rows read in it so far.
+    total : int or None
+        Rows it will read, where known.
+    start : int
+        The row it went on from: above 0 after an interruption.
+    ended : bool
+        Whether this is its last word.
+    tell : callable
+        Returns figures of the run so far, by name: `variance` (share explained), `streak` (estimated).
+        They are fetched from the device: ask seldom.
+    """
+
+    task: str
+    number: int
+    rows: int
+    total: int | None
+    start: int = 0
+    ended: bool = False
+    tell: Callable[[], dict[str, float]] = field(default=_nothing, repr=False)
+
+
+class Watcher(Protocol):
+    """Someone who is told after every batch.
+
+    Optional methods: `begin(facts)`, `plan(planned)` with the memory that will be taken, `end(outcome)`,
+    and `close()`, which is called whatever happens.
+    """
+
+    def batch(self, at: Progress) -> bool | None:
+        """Hear where the pass is; return True to end the run with what has been found so far."""
+        ...
+
+
+def call(watchers: Any, name: str, *arguments: Any) -> None:
+    """Call an optional method of those watchers that have it."""
+    for watcher in watchers:
+        method = getattr(watcher, name, None)
+        if method is not None:
+            method(*arguments)
+
+
+def watchers_of(progress: Any) -> list[Watcher]:
+    """Return the watchers that a `progress` argument stands for: none, a bar, or those given."""
+    if progress is None or progress is False:
+        return []
+    if progress is True:
+        from eigengame.progress import progress_watcher
+
+        return [progress_watcher()]
+    if isinstance(progress, (list, tuple)):
+        return [one for part in progress for one in watchers_of(part)]
+    if not callable(getattr(progress, "batch", None)):
+        raise TypeError(
+            f"progress={progress!r}: give True, False, or watchers with a method batch(at)."
+        )
+    return [progress]

@@ -1,0 +1,150 @@
+"""`eigengame fit`: what the library would do, and a file in the current folder."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from eigengame import EigenGamePCA
+
+from .conftest import FEATURES, ROWS, K
+
+
+def test_fit_writes_the_model_that_the_library_fits_and_names_it_after_the_data(run, data, pca):
+    done = run("fit", data, "-k", K)
+    assert (done.code, Path("data.safetensors").is_file()) == (0, True)
+    again = EigenGamePCA.load("data.safetensors")
+    np.testing.assert_array_equal(again.components_, pca.components_)
+    assert "Written: data.safetensors" in done.out
+    assert pca.outcome_.advice in done.out
+    assert f"{pca.explained_variance_ratio_[0]:.2%}" in done.out
+    assert "pass 1, remembered: 400 rows (100%)" in done.err
+
+
+def test_json_is_one_object_on_stdout_and_nothing_else(run, data, pca):
+    done = run("fit", data, "-k", K, "-o", "m.safetensors", "--json")
+    told = json.loads(done.out)
+    assert (told["output"], told["components"], told["rows"]) == ("m.safetensors", K, ROWS)
+    assert told["features"] == FEATURES
+    np.testing.assert_allclose(told["variance"], pca.explained_variance_)
+    np.testing.assert_allclose(told["certificate"]["angle"], pca.certificate_.angle)
+    assert told["outcome"]["passes"] == 1
+
+
+def test_quiet_shows_no_progress(run, data):
+    assert run("fit", data, "-k", K, "--quiet").err == ""
+
+
+def test_options_reach_the_estimator(run, data):
+    run(
+        *("fit", data, "-k", K, "--tol", 0.01, "--no-center", "--whiten", "--seed", 7, "--quiet"),
+        *("--dtype", "float64", "--batch-size", ROWS, "--algorithm", "auto"),
+    )
+    given = EigenGamePCA.load("data.safetensors").get_params()
+    wanted = {"n_components": K, "tol": 0.01, "center": False, "whiten": True, "random_state": 7}
+    wanted |= {"dtype": "float64", "batch_size": ROWS, "algorithm": "auto", "forget": 1.0}
+    assert {name: given[name] for name in wanted} == wanted
+
+
+def test_sorted_rows_can_be_read_in_a_random_order(run, data, pca):
+    run("fit", data, "-k", K, "--shuffle", 5, "--quiet")
+    found = EigenGamePCA.load("data.safetensors")
+    assert not np.array_equal(found.components_, pca.components_)
+    np.testing.assert_allclose(found.mean_, pca.mean_, atol=1e-12)
+    np.testing.assert_allclose(found.explained_variance_[0], pca.explained_variance_[0], rtol=1e-2)
+
+
+def test_without_k_there_are_sixteen_components_or_as_many_as_there_can_be(run, data):
+    done = run("fit", data, "--json", "-q")
+    assert json.loads(done.out)["components"] == FEATURES
+
+
+def test_a_share_of_the_variance_can_be_asked_for(run, data):
+    done = run("fit", data, "-k", "0.5", "--json", "-q")
+    assert sum(json.loads(done.out)["share"]) >= 0.5
+
+
+def test_nothing_is_written_over_unasked(run, data):
+    Path("data.safetensors").write_text("precious")
+    done = run("fit", data, "-k", K)
+    assert done.code == 1
+    assert "data.safetensors exists: give --force" in done.err
+    assert Path("data.safetensors").read_text() == "precious"
+    assert run("fit", data, "-k", K, "--force", "-q").code == 0
+    assert EigenGamePCA.load("data.safetensors").n_components_ == K
+
+
+def test_a_checkpoint_is_kept_and_gone_on_from(run, data, pca):
+    command = ("fit", data, "-k", K, "--checkpoint", "run", "-o", "m.safetensors", "-q")
+    assert run(*command).code == 0
+    assert sorted(path.name for path in Path("run").iterdir())[-1] == "run.json"
+    assert run(*command, "--force").code == 0
+    np.testing.assert_array_equal(EigenGamePCA.load("m.safetensors").components_, pca.components_)
+    other = run(*command, "--force", "--seed", 5)
+    assert other.code == 1
+    assert "run belongs to another run: configuration.random_state was 0, is 5" in other.err
+
+
+def test_the_log_has_a_line_of_json_for_each_look(run, data):
+    run("fit", data, "-k", K, "--log", "run.jsonl", "-q")
+    lines = [json.loads(line) for line in Path("run.jsonl").read_text().splitlines()]
+    assert lines[0]["rows"] == ROWS
+    assert "the stream ended" in lines[-1]["outcome"]
+
+
+def test_columns_of_a_table_are_chosen_by_name(run, files):
+    done = run("fit", files / "data.csv", "-k", 2, "--columns", "f0, f3,f1", "-q", "--json")
+    assert json.loads(done.out)["features"] == 3
+    names = EigenGamePCA.load("data.safetensors").feature_names_in_
+    assert names.tolist() == ["f0", "f3", "f1"]
+
+
+def test_columns_of_an_array_are_chosen_by_number(run, data, x):
+    run("fit", data, "-k", 2, "--columns", "0,3,1", "-q")
+    mean = EigenGamePCA.load("data.safetensors").mean_
+    np.testing.assert_allclose(mean, x[:, [0, 3, 1]].mean(axis=0), rtol=1e-5)
+
+
+def test_rows_are_prepared_as_asked_and_the_model_prepares_again(run, files, x):
+    gone = np.where(np.arange(ROWS)[:, None] % 7 == 3, np.nan, x).astype(np.float32)
+    np.save("gone.npy", gone)
+    assert "nan" in run("fit", "gone.npy", "-k", K, "-q").err.lower()
+    assert (
+        run("fit", "gone.npy", "-k", K, "--missing", "mean", "--scale", "two-pass", "-q").code == 0
+    )
+    assert run("transform", "gone.safetensors", "gone.npy", "-q").code == 0
+    scores = np.load("gone-scores.npy")
+    # A row of which all is missing is the mean itself, here up to 2048, in float32.
+    np.testing.assert_allclose(scores[3], 0, atol=1e-3)
+    found = EigenGamePCA.load("gone.safetensors").explained_variance_
+    np.testing.assert_allclose(scores.var(axis=0, ddof=1), found, rtol=1e-4)
+
+
+def test_raw_files_are_told_their_columns(run, x):
+    x.astype(np.float64).tofile("data.bin")
+    done = run(
+        "fit", "data.bin", "-k", K, "--raw-columns", FEATURES, "--raw-dtype", "float64", "-q"
+    )
+    assert done.code == 0
+    assert EigenGamePCA.load("data.safetensors").n_samples_seen_ == ROWS
+
+
+def test_a_column_can_weigh_the_rows(run, files):
+    lines = (files / "data.csv").read_text().splitlines()
+    weighted = [line.rsplit(",", 1)[0] + f",{2 * (i % 2)}" for i, line in enumerate(lines)]
+    weighted[0] = lines[0].replace("kind", "times")
+    Path("w.csv").write_text("\n".join(weighted) + "\n")
+    assert run("fit", "w.csv", "-k", K, "--weights", "times", "-q").code == 0
+    weighed = EigenGamePCA.load("w.safetensors")
+    rows = np.array([line.split(",")[:FEATURES] for line in lines[1:]], float)[::2]
+    assert weighed.n_features_in_ == FEATURES
+    np.testing.assert_allclose(weighed.mean_, rows.mean(axis=0), rtol=1e-5)
+
+
+@pytest.mark.parametrize("ending", [".npy", ".csv.gz", ".zarr/", "-ubyte.gz", ""])
+def test_the_model_is_named_after_the_data_without_its_ending(ending):
+    from eigengame.cli.targets import stem_of
+
+    assert stem_of(f"some/where/name{ending}") == "name"
+    assert stem_of(f"s3://bucket/name{ending}") == "name"

@@ -1,0 +1,127 @@
+"""Commands on models: inspect, certify, merge, compare, report, demo, algorithms."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from eigengame import REGISTRY, EigenGamePCA, metrics
+from eigengame.cli.game import algorithm_names
+
+from .conftest import ROWS, K
+
+
+def test_inspect_shows_components_and_where_they_come_from(run, model, pca, data):
+    done = run("inspect", model)
+    assert done.code == 0
+    assert f"from 400 rows of {data}" in done.out
+    assert f"{pca.explained_variance_[0]:.4g}" in done.out
+    told = json.loads(run("inspect", model, "--json").out)
+    assert told["parameters"]["n_components"] == K
+    assert told["provenance"]["source"]["shape"] == [400, 12]
+    np.testing.assert_allclose(told["share"], pca.explained_variance_ratio_)
+
+
+def test_certify_measures_on_the_data_and_writes_where_asked(run, model, data, x):
+    done = run("certify", model, data, "-o", "certified.safetensors")
+    assert done.code == 0
+    assert "certified with probability" in done.out
+    assert "≤" in done.out
+    kept = EigenGamePCA.load("certified.safetensors")
+    truth = metrics.true_components(x - x.mean(axis=0), K)[1]
+    angles = metrics.angular_error(kept.components_.astype(float), truth)
+    assert kept.certificate_.kind == "certified"
+    assert (angles <= kept.certificate_.angle + 1e-6).all()
+    told = json.loads(run("certify", model, data, "--json").out)
+    np.testing.assert_allclose(told["certificate"]["angle"], kept.certificate_.angle)
+
+
+def test_merge_has_seen_what_all_have(run, x, pca):
+    for part in range(4):
+        np.save(f"part{part}.npy", np.roll(x, part, axis=0))
+        run("fit", f"part{part}.npy", "-k", K, "-q")
+    parts = [f"part{part}.safetensors" for part in range(4)]
+    done = run("merge", *parts, "-o", "all.safetensors", "--json")
+    assert json.loads(done.out)["rows"] == 4 * ROWS
+    merged = EigenGamePCA.load("all.safetensors")
+    angles = metrics.angular_error(merged.components_, pca.components_)
+    assert angles.max() < 1e-3
+    assert run("merge", *parts, "-o", "all.safetensors").code == 1
+    assert "of part0.safetensors + part1" in run("inspect", "all.safetensors").out
+    alone = run("merge", parts[0], "-o", "one.safetensors")
+    assert (alone.code, "two models or more" in alone.err) == (2, True)
+
+
+def test_merge_refuses_models_of_other_sizes(run, data, model):
+    run("fit", data, "-k", 2, "-o", "two.safetensors", "-q")
+    done = run("merge", model, "two.safetensors", "-o", "all.safetensors")
+    assert (done.code, "two.safetensors cannot be merged with" in done.err) == (1, True)
+    assert "same n_components" in done.err
+    assert not Path("all.safetensors").exists()
+
+
+def test_compare_matches_components_before_it_measures(run, model, pca):
+    told = json.loads(run("compare", model, model, "--json").out)
+    assert told["matches"] == [1, 2, 3]
+    assert max(told["angle"]) < 1e-6
+    turned = EigenGamePCA.load(model)
+    turned.components_ = pca.components_[[1, 0, 2]]
+    turned.save("turned.safetensors")
+    told = json.loads(run("compare", model, "turned.safetensors", "--json").out)
+    assert told["matches"] == [2, 1, 3]
+    assert max(told["angle"]) < 1e-6
+    assert told["subspace_distance"] == pytest.approx(0, abs=1e-6)
+    assert "Distance of the subspaces" in run("compare", model, "turned.safetensors").out
+
+
+def test_compare_refuses_other_features(run, data, model):
+    run("fit", data, "-k", 2, "--columns", "0,1,2", "-o", "three.safetensors", "-q")
+    done = run("compare", model, "three.safetensors")
+    assert (done.code, "12 features" in done.err, "3: give" in done.err) == (1, True, True)
+
+
+def test_algorithms_lists_the_registry_and_auto(run):
+    told = json.loads(run("algorithms", "--json").out)["algorithms"]
+    assert set(told) == {"auto", *REGISTRY}
+    assert all(line.endswith(".") for line in told.values())
+    done = run("algorithms")
+    assert "covariance" in done.out
+    assert all(name in done.out for name in told)
+
+
+def test_completion_knows_the_algorithms_without_importing_them():
+    assert set(algorithm_names()) == {"auto", *REGISTRY}
+
+
+def test_report_is_written_from_a_model_alone_and_with_data(run, model, data):
+    pytest.importorskip("eigengame.report")
+    assert "Written: model.html" in run("report", model).out
+    done = run(
+        "report", model, data, "-o", "with.html", "--image-shape", "3x4", "--title", "T", "--json"
+    )
+    assert json.loads(done.out)["output"] == "with.html"
+    assert Path("with.html").stat().st_size > Path("model.html").stat().st_size
+    assert run("report", model).code == 1
+
+
+def test_report_takes_labels_from_a_column_or_a_file(run, files):
+    pytest.importorskip("eigengame.report")
+    table, names = files / "data.csv", ",".join(f"f{i}" for i in range(12))
+    run("fit", table, "-k", K, "--columns", names, "-o", "m.safetensors", "-q")
+    assert run("report", "m.safetensors", table, "--labels", "kind").code == 0
+    Path("labels.txt").write_text("\n".join("xyz"[i % 3] for i in range(ROWS)) + "\n")
+    assert run("report", "m.safetensors", table, "--labels", "labels.txt", "--force").code == 0
+    wrong = run("report", "m.safetensors", table, "--labels", "colour", "--force")
+    assert (wrong.code, "f0, f1" in wrong.err) == (1, True)
+    alone = run("report", "m.safetensors", "--labels", "kind", "--force")
+    assert (alone.code, "give DATA too" in alone.err) == (2, True)
+
+
+def test_demo_fits_shows_and_writes_a_report(run):
+    pytest.importorskip("eigengame.report")
+    done = run("demo")
+    assert done.code == 0
+    assert "1797 images" in done.out
+    assert "every component is within tol" in done.out
+    assert Path("eigengame-demo.html").is_file()

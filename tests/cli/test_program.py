@@ -1,0 +1,102 @@
+"""The program as users start it: quick to help, and stopped without loss."""
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+
+import eigengame
+from eigengame import EigenGamePCA
+
+from .conftest import FEATURES, SOURCE, K
+
+
+def test_help_and_version_do_not_import_jax():
+    code = (
+        "import sys\n"
+        "from eigengame.cli import main\n"
+        "for arguments in (['--help'], ['fit', '--help'], ['--version'], ['fit']):\n"
+        "    try:\n"
+        "        main(arguments)\n"
+        "    except SystemExit:\n"
+        "        pass\n"
+        "heavy = {'jax', 'scipy', 'sklearn', 'numpy'} & set(sys.modules)\n"
+        "print('heavy:', sorted(heavy), file=sys.stderr)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={"PYTHONPATH": str(SOURCE)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.stderr.splitlines()[-1] == "heavy: []"
+    assert f"eigengame {eigengame.__version__}" in done.stdout
+
+
+def test_without_typer_it_says_what_to_install(tmp_path):
+    (tmp_path / "typer.py").write_text("raise ModuleNotFoundError('no', name='typer')\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "eigengame"],
+        env={"PYTHONPATH": f"{tmp_path}:{SOURCE}"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1
+    assert done.stderr.splitlines() == [
+        'eigengame: the command line needs typer: pip install "eigengame[cli]"'
+    ]
+
+
+def test_a_reader_that_has_had_enough_is_no_error(program, model):
+    end, begin = os.pipe()
+    os.close(end)
+    running = program("inspect", model, "--json", stdout=begin)
+    os.close(begin)
+    assert running.communicate() == (None, "")
+    assert running.returncode == 1
+
+
+def test_completion_is_there_for_shells(program):
+    typed = {"COMP_WORDS": "eigengame fit data.npy --algorithm rem", "COMP_CWORD": "4"}
+    asked = program(_EIGENGAME_COMPLETE="complete_bash", **typed)
+    assert asked.communicate() == ("remembered\n", "")
+
+
+def test_a_fit_stopped_twice_ends_as_one_that_was_not(program, tmp_path):
+    rows, data = np.random.default_rng(1).normal(size=(4000, FEATURES)), tmp_path / "slow.npy"
+    np.save(data, rows.astype(np.float32))
+    options = {"batch_size": 8, "random_state": 0}
+    whole = EigenGamePCA(K, **options).fit(data)
+    command = ["fit", "slow.npy", "-k", K, "--batch-size", 8, "--checkpoint", "the run"]
+    command += ["--checkpoint-every", 0, "--log", "run.jsonl", "-q", "--json"]
+    reached = []
+    for stop in (signal.SIGINT, signal.SIGTERM):
+        running = program(*command)
+        wait_for_another_line(tmp_path / "run.jsonl", running)
+        running.send_signal(stop)
+        out, err = running.communicate()
+        assert (running.returncode, out) == (130, "")
+        said, typed = err.splitlines()
+        assert "saved in the run: run the same again" in said
+        reached.append(int(said.split("after ")[1].split(" rows")[0]))
+        assert shlex.split(typed) == ["python", "-m", "eigengame", *map(str, command)]
+        assert not (tmp_path / "slow.safetensors").exists()
+    assert 0 < reached[0] <= reached[1] < 4000
+    running = program(*shlex.split(typed)[3:])
+    assert json.loads(running.communicate()[0])["rows"] == 4000
+    again = EigenGamePCA.load(tmp_path / "slow.safetensors")
+    np.testing.assert_array_equal(again.components_, whole.components_)
+    np.testing.assert_array_equal(again.explained_variance_, whole.explained_variance_)
+
+
+def wait_for_another_line(path, running):
+    """Wait until a run has begun to read."""
+    before = path.read_text().count("\n") if path.exists() else 0
+    while not path.exists() or path.read_text().count("\n") == before:
+        assert running.poll() is None, running.communicate()
+        time.sleep(0.01)

@@ -1,0 +1,104 @@
+"""`eigengame transform`: scores in any format, block by block, whole or not at all."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from eigengame.checkpoint import CheckpointError
+from eigengame.cli.scores import WRITERS, write_scores
+from eigengame.sources import SourceError
+
+from .conftest import ROWS, K
+
+
+def read(path):
+    if path.suffix == ".npy":
+        return np.load(path)
+    if path.suffix == ".csv":
+        assert path.read_text().splitlines()[0] == "pc1,pc2,pc3"
+        return np.loadtxt(path, delimiter=",", skiprows=1, ndmin=2)
+    if path.suffix == ".zarr":
+        return pytest.importorskip("zarr").open_array(str(path), mode="r")[:]
+    table = pytest.importorskip("pyarrow.parquet").read_table(path)
+    assert table.column_names == ["pc1", "pc2", "pc3"]
+    return np.column_stack([column.to_numpy() for column in table.columns])
+
+
+@pytest.fixture(params=[".npy", ".csv", ".parquet", ".zarr"])
+def ending(request):
+    needs = {".parquet": "pyarrow", ".zarr": "zarr"}.get(request.param)
+    if needs is not None:
+        pytest.importorskip(needs)
+    return request.param
+
+
+def test_scores_are_those_of_the_library_in_every_format(run, model, data, pca, x, ending):
+    target = Path(f"scores{ending}")
+    done = run("transform", model, data, "-o", target, "--json")
+    assert json.loads(done.out)["rows"] == ROWS
+    scores = read(target)
+    assert scores.shape == (ROWS, K)
+    np.testing.assert_allclose(scores, pca.transform(x), rtol=1e-6, atol=1e-6)
+    assert [path.name for path in Path.cwd().iterdir()] == [target.name]
+
+
+def test_they_are_written_block_by_block(tmp_path, ending):
+    blocks = [np.arange(6.0).reshape(2, 3), np.ones((2, 3)), np.zeros((1, 3))]
+    target = tmp_path / f"scores{ending}"
+    assert write_scores(target, iter(blocks), 3) == 5
+    np.testing.assert_array_equal(read(target), np.concatenate(blocks))
+
+
+def test_no_rows_make_an_empty_file(tmp_path, ending):
+    target = tmp_path / f"scores{ending}"
+    assert write_scores(target, iter([]), 3) == 0
+    if ending != ".csv":
+        assert read(target).shape == (0, 3)
+
+
+def test_a_failure_half_way_leaves_what_was_there(tmp_path, ending):
+    def failing():
+        yield np.ones((2, 3))
+        raise OSError(5, "Input/output error")
+
+    target = tmp_path / f"scores{ending}"
+    write_scores(target, iter([np.zeros((2, 3))]), 3)
+    with pytest.raises(SourceError, match="could not be read to its end"):
+        write_scores(target, failing(), 3)
+    np.testing.assert_array_equal(read(target), np.zeros((2, 3)))
+    assert [path.name for path in tmp_path.iterdir()] == [target.name]
+    assert write_scores(target, iter([np.ones((3, 3))]), 3) == 3
+    np.testing.assert_array_equal(read(target), np.ones((3, 3)))
+
+
+def test_a_full_disk_is_told_and_leaves_nothing(tmp_path, ending, monkeypatch):
+    def full(draft, blocks, names):
+        draft.mkdir() if ending == ".zarr" else draft.touch()
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setitem(WRITERS, ending, full)
+    with pytest.raises(CheckpointError, match=r"could not be written \(No space left on device\)"):
+        write_scores(tmp_path / f"scores{ending}", iter([np.ones((2, 3))]), 3)
+    assert not list(tmp_path.iterdir())
+
+
+def test_columns_of_a_table_are_those_of_the_fit_in_their_order(run, files, x):
+    table, columns = files / "data.csv", "f3,f0,f1"
+    run("fit", table, "-k", 2, "--columns", columns, "-o", "m.safetensors", "-q")
+    lines = [line.split(",") for line in table.read_text().splitlines()]
+    order = [lines[0].index(name) for name in ("kind", "f1", "f0", "f3")]
+    Path("mixed.csv").write_text(
+        "\n".join(",".join(line[i] for i in order) for line in lines) + "\n"
+    )
+    run("transform", "m.safetensors", table, "-o", "one.npy", "-q")
+    run("transform", "m.safetensors", "mixed.csv", "-o", "other.npy", "-q")
+    np.testing.assert_array_equal(np.load("one.npy"), np.load("other.npy"))
+    np.testing.assert_allclose(np.load("one.npy").mean(axis=0), 0, atol=1e-5)
+
+
+def test_the_scores_are_named_after_the_data(run, model, data):
+    assert "Written: data-scores.npy, 400 rows of 3 scores" in run("transform", model, data).out
+    assert run("transform", model, data).code == 1
+    assert np.load("data-scores.npy").shape == (ROWS, K)

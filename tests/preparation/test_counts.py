@@ -1,0 +1,88 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+from eigengame import SourceError, prepare
+from tests.preparation.reading import counts, rows_of
+
+
+def naive(x, target=1e4):
+    """Return log-normalised counts, row by row."""
+    rows = [row / row.sum() * target if row.sum() > 0 else row * 0.0 for row in x]
+    return np.log1p(np.array(rows))
+
+
+@settings(deadline=None, max_examples=20)
+@given(
+    seed=st.integers(0, 2**32 - 1), size=st.sampled_from([1, 7, 40, 64]), start=st.integers(0, 39)
+)
+def test_log_normalised_is_the_formula_whatever_the_blocks(seed, size, start):
+    x = counts(seed)
+    prepared = prepare(x, counts="log-normalise")
+    np.testing.assert_allclose(rows_of(prepared, size, start), naive(x)[start:], rtol=1e-12)
+
+
+def test_log1p_is_the_logarithm_and_nothing_else():
+    x = counts(0)
+    np.testing.assert_allclose(rows_of(prepare(x, counts="log1p")), np.log1p(x), rtol=1e-12)
+
+
+def test_rows_may_be_brought_to_another_total():
+    x = counts(1)
+    prepared = prepare(x, counts="log-normalise", target=100)
+    np.testing.assert_allclose(rows_of(prepared), naive(x, 100), rtol=1e-12)
+
+
+def test_a_row_of_zeros_stays_one():
+    prepared = prepare(counts(2), counts="log-normalise")
+    assert (rows_of(prepared)[3] == 0).all()
+
+
+@pytest.mark.parametrize("way", ["log1p", "log-normalise"])
+def test_sparse_equals_dense_and_stays_sparse(way):
+    x = counts(3)
+    prepared = prepare(sparse.csc_matrix(x), counts=way)
+    assert prepared.sparse
+    stored = sum(block.values.nnz for block in prepared.blocks(0, 7))
+    assert stored == np.count_nonzero(x)
+    np.testing.assert_allclose(rows_of(prepared), rows_of(prepare(x, counts=way)), rtol=1e-12)
+
+
+def test_an_entry_that_is_stored_in_parts_is_one_count():
+    parts = sparse.csr_array(([1.0, 2.0], [0, 0], [0, 2]), shape=(1, 2))
+    np.testing.assert_allclose(rows_of(prepare(parts, counts="log1p")), [[np.log(4), 0]])
+    assert parts.nnz == 2  # what was given is left as it was
+
+
+def test_totals_are_of_the_columns_chosen_before_or_of_whole_rows_by_preparing_twice():
+    x = counts(4)
+    before = prepare(x, columns=[0, 2], counts="log-normalise")
+    after = prepare(prepare(x, counts="log-normalise"), columns=[0, 2])
+    np.testing.assert_allclose(rows_of(before), naive(x[:, [0, 2]]), rtol=1e-12)
+    np.testing.assert_allclose(rows_of(after), naive(x)[:, [0, 2]], rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("given", "made"), [("uint8", "float32"), ("int16", "float32"), ("int32", "float64")]
+)
+def test_whole_numbers_become_fractions_of_enough_digits(given, made):
+    prepared = prepare(counts(5).astype(given), counts="log-normalise")
+    assert prepared.dtype == made
+    assert next(prepared.blocks(0, 9)).values.dtype == made
+
+
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
+def test_negative_counts_are_refused_by_row_and_column(make):
+    x = counts(6)
+    x[11, 5] = -2
+    with pytest.raises(SourceError, match=r"row 11, column 5 is -2, but counts are never negative"):
+        rows_of(prepare(make(x), counts="log1p"))
+
+
+def test_what_is_not_known_is_refused():
+    with pytest.raises(ValueError, match=r"counts='cpm': choose one of 'log1p', 'log-normalise'"):
+        prepare(counts(7), counts="cpm")
+    with pytest.raises(ValueError, match=r"target=0: give a finite number above 0"):
+        prepare(counts(7), counts="log-normalise", target=0)

@@ -1,0 +1,166 @@
+"""A model of prepared data prepares what it is given later."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from eigengame import EigenGamePCA, Interrupted, SourceError, prepare
+from eigengame.model_file import ModelFileError
+from eigengame.preparation.prepared import KINDS
+from eigengame.sources import ArraySource
+from tests.tolerance import assert_close
+
+N, D, K = 300, 8, 3
+
+
+def table(seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.poisson(rng.uniform(0.2, 6, D) * rng.gamma(2, 1, (N, 1)), (N, D)).astype(float)
+
+
+def by_hand(x, learnt_on):
+    logs, known = np.log1p(x), np.log1p(learnt_on)
+    return logs / known.std(axis=0)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    x = table()
+    pca = EigenGamePCA(K, passes=12, random_state=0)
+    return x, pca.fit(prepare(x, counts="log1p", scale="two-pass"))
+
+
+def test_a_fit_of_prepared_data_is_that_of_data_prepared_by_hand(fitted):
+    x, pca = fitted
+    plain = EigenGamePCA(K, passes=12, random_state=0).fit(by_hand(x, x))
+    assert_close(pca.components_, plain.components_, factor=1e3)
+    assert_close(pca.explained_variance_, plain.explained_variance_, factor=1e3)
+    assert pca.n_samples_seen_ == N
+
+
+def test_raw_rows_are_prepared_before_they_are_projected(fitted):
+    x, pca = fitted
+    new = table(1)
+    expected = (by_hand(new, x) - pca.mean_) @ pca.components_.T
+    for given in (new, ArraySource(new), sparse.csr_array(new), new.tolist()):
+        assert_close(pca.transform(given), expected, factor=10)
+    blocks = list(pca.transform_blocks(new, size=70))
+    assert [len(block) for block in blocks] == [70, 70, 70, 70, 20]
+    assert_close(np.concatenate(blocks), expected, factor=10)
+    assert_close(pca.score_samples(new), pca._model().log_likelihood(by_hand(new, x)), factor=10)
+
+
+def test_data_prepared_alike_is_not_prepared_twice(fitted):
+    x, pca = fitted
+    alike = prepare(x, counts="log1p", scale="two-pass")
+    assert_close(pca.transform(alike), pca.transform(x))
+    with pytest.raises(SourceError, match="prepared by steps of its own"):
+        pca.transform(prepare(x, counts="log1p"))
+
+
+def test_certify_reads_raw_rows_prepared(fitted):
+    x, pca = fitted
+    variance = pca.certify(x).rayleigh
+    assert_close(variance, pca.explained_variance_, factor=1e3)
+
+
+def test_a_saved_model_prepares_as_before(fitted, tmp_path):
+    x, pca = fitted
+    again = EigenGamePCA.load(pca.save(tmp_path / "model.safetensors"))
+    new = table(2)
+    np.testing.assert_array_equal(again.transform(new), pca.transform(new))
+    assert_close(again.transform(prepare(x, counts="log1p", scale="two-pass")), pca.transform(x))
+
+
+def test_a_model_file_with_a_step_from_elsewhere_is_refused(fitted, tmp_path, monkeypatch):
+    path = fitted[1].save(tmp_path / "model.safetensors")
+    monkeypatch.delitem(KINDS, "scale")
+    with pytest.raises(ModelFileError, match=r"lacks part of a model \('scale'\)"):
+        EigenGamePCA.load(path)
+
+
+def test_fitting_plain_data_forgets_the_preparation(fitted):
+    x = fitted[0]
+    pca = EigenGamePCA(K, random_state=0).fit(prepare(x, counts="log1p"))
+    pca.fit(x)
+    assert_close(pca.transform(x), (x - pca.mean_) @ pca.components_.T, factor=10)
+
+
+def test_columns_are_those_of_the_raw_data(fitted):
+    x = fitted[0]
+    wide = np.hstack([x, np.full((N, 2), np.nan)])
+    pca = EigenGamePCA(K, random_state=0).fit(prepare(wide, columns=range(D), counts="log1p"))
+    assert pca.n_features_in_ == D
+    assert_close(pca.transform(wide), (np.log1p(x) - pca.mean_) @ pca.components_.T, factor=10)
+    with pytest.raises(SourceError, match=r"has 8 features, but the model was fitted on 10"):
+        pca.transform(x)
+
+
+def test_rows_passed_over_count_for_nothing_and_have_no_scores(fitted):
+    x = fitted[0]
+    holed = np.insert(x, [0, 100], np.nan, axis=0)
+    pca = EigenGamePCA(K, passes=12, random_state=0).fit(prepare(holed, missing="skip"))
+    plain = EigenGamePCA(K, passes=12, random_state=0).fit(x)
+    assert pca.n_samples_seen_ == N
+    assert_close(pca.explained_variance_, plain.explained_variance_, factor=1e3)
+    scores = pca.transform(holed)
+    np.testing.assert_array_equal(np.isnan(scores).any(axis=1), np.isnan(holed).any(axis=1))
+    assert_close(scores[1:101], plain.transform(x[:100]), factor=1e4)
+
+
+def test_a_running_scale_ends_as_the_scale_of_the_model():
+    x = table(3)
+    stream = prepare((x[i : i + 100] for i in range(0, N, 100)), scale="running")
+    pca = EigenGamePCA(K, random_state=0).fit(stream)
+    expected = (x / x.std(axis=0) - pca.mean_) @ pca.components_.T
+    assert_close(pca.transform(x), expected, factor=100)
+
+
+def test_a_stream_goes_on_with_raw_batches(fitted):
+    x = fitted[0]
+    pca = EigenGamePCA(K, dtype="float64", random_state=0)
+    pca.partial_fit(prepare(x[:150], counts="log1p"))
+    pca.partial_fit(x[150:])
+    assert pca.n_samples_seen_ == N
+    assert_close(pca.mean_, np.log1p(x).mean(axis=0), factor=10)
+
+
+def test_models_merge_where_their_preparations_agree(fitted):
+    x = fitted[0]
+    first = prepare(x[:150], scale="two-pass")
+    halves = [first, first.preparation.over(x[150:]), prepare(x[150:], scale="two-pass"), x[150:]]
+    one, two, other, plain = (EigenGamePCA(K, random_state=0).fit(half) for half in halves)
+    merged = one.merge(two)
+    assert_close(merged.mean_, (x / x[:150].std(axis=0)).mean(axis=0), factor=10)
+    expected = (x / x[:150].std(axis=0) - merged.mean_) @ merged.components_.T
+    assert_close(merged.transform(x), expected, factor=10)
+    for stranger in (other, plain):
+        with pytest.raises(ValueError, match="prepared in different ways"):
+            one.merge(stranger)
+
+
+class Interrupting:
+    """Stops a run by hand after so many batches."""
+
+    def __init__(self, batches):
+        self.left = batches
+
+    def batch(self, at):
+        self.left -= 1
+        if self.left == 0:
+            raise KeyboardInterrupt
+
+
+def test_a_run_goes_on_within_a_running_scale_and_only_with_the_same_preparation(tmp_path):
+    x, pca = table(4), EigenGamePCA(K, batch_size=40, random_state=0)
+    with pytest.raises(Interrupted):
+        pca.fit(prepare(x, scale="running"), checkpoint=tmp_path, progress=Interrupting(7))
+    pca.fit(prepare(x, scale="running"), checkpoint=tmp_path)
+    whole = EigenGamePCA(K, batch_size=40, random_state=0).fit(prepare(x, scale="running"))
+    np.testing.assert_array_equal(pca.components_, whole.components_)
+    # All passes are recalled now: what the model keeps is learnt all the same.
+    again = EigenGamePCA(K, batch_size=40, random_state=0)
+    again.fit(prepare(x, scale="running"), checkpoint=tmp_path)
+    np.testing.assert_array_equal(again.transform(x), whole.transform(x))
+    with pytest.raises(ValueError, match=r"belongs to another run: source\.preparation was"):
+        pca.fit(prepare(x, scale="two-pass"), checkpoint=tmp_path)

@@ -1,0 +1,62 @@
+"""Models for pages, made without a fit, and what a page holds."""
+
+import base64
+import json
+import math
+import re
+from pathlib import Path
+
+import numpy as np
+
+from eigengame import Certificate, EigenGamePCA, Outcome
+from eigengame.outcome import Ending
+
+HOSTILE = "</script><script>alert('x')</script><b>&amp;"
+
+
+def made(k=3, d=12, kind="certified", seed=0):
+    """Return an estimator that looks fitted: k components of d features."""
+    random = np.random.default_rng(seed)
+    variance = 1 / np.arange(1, k + 1)
+    unknown = np.full(k, np.nan)
+    measured = kind != "estimate"
+    model = EigenGamePCA(k, random_state=0)
+    directions = random.normal(size=(k, d))
+    model.components_ = directions / np.linalg.norm(directions, axis=1, keepdims=True)
+    model.explained_variance_ = variance
+    model.explained_variance_ratio_ = variance / (variance.sum() + 1)
+    model.singular_values_ = np.sqrt(variance)
+    model.mean_ = random.normal(size=d)
+    model.var_ = np.ones(d)
+    model.noise_variance_ = 0.01
+    model.n_components_, model.n_features_in_, model.n_players_ = k, d, k + 2
+    model.n_samples_seen_, model.n_passes_ = 1234, 7 if measured else 1
+    angle = np.geomspace(1e-4, math.pi / 2, k) if k > 1 else np.array([1e-3])
+    model.certificate_ = Certificate(
+        kind=kind,
+        rayleigh=variance,
+        residual=variance / 100 if measured else unknown,
+        gap=variance / 10,
+        angle=angle,
+        level=0.02,
+        confidence=0.999 if kind == "certified" else 0.0,
+        gradient_angle=3 * angle if measured else unknown,
+        penalty_ratio=np.append(0, np.full(k - 1, 1e-6)) if measured else unknown,
+    )
+    outcome = Outcome.CONVERGED if measured else Outcome.STREAM_ENDED
+    model.outcome_ = Ending(outcome, "remembered", model.n_passes_)
+    return model
+
+
+def embedded(path):
+    """Return the data within a page."""
+    page = Path(path).read_text(encoding="utf-8")
+    (found,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page, re.S)
+    return json.loads(found)
+
+
+def decoded(column):
+    """Return the numbers of a ramp."""
+    codes = np.frombuffer(base64.b64decode(column["codes"]), "<u2")
+    values = column["low"] + codes / 65534 * (column["high"] - column["low"])
+    return np.where(codes == 65535, np.nan, values)

@@ -1,0 +1,390 @@
+"""The page in a real browser: Chromium, without a window."""
+
+import base64
+import io
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from sklearn.datasets import load_digits
+
+from eigengame.report import write_report
+from tests.report.making import HOSTILE, made
+
+selenium = pytest.importorskip("selenium", reason="selenium is not installed: pip install selenium")
+
+from selenium import webdriver  # noqa: E402
+from selenium.webdriver import ActionChains, Keys  # noqa: E402
+from selenium.webdriver.common.by import By  # noqa: E402
+from selenium.webdriver.support.ui import Select  # noqa: E402
+
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
+DRIVER = shutil.which("chromedriver")
+WIDE, PHONE = (1280, 900), (360, 740)
+FOLDER = Path(__file__).parent
+CHARTS = ("#scree", "#total", "#angle", "#penalty")
+
+pytestmark = pytest.mark.skipif(
+    not (BROWSER and DRIVER), reason="chromium and chromedriver are not installed: make browser"
+)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    options = webdriver.ChromeOptions()
+    options.binary_location = BROWSER
+    for flag in (
+        "--headless=new",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-dev-shm-usage",
+        "--hide-scrollbars",
+        "--force-device-scale-factor=1",
+        f"--window-size={WIDE[0]},{WIDE[1]}",
+    ):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
+    yield driver
+    driver.quit()
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory, fitted):
+    """Return pages by name: digits as pictures, one pass of named columns, and awkward ones."""
+    folder = tmp_path_factory.mktemp("pages")
+    digits = load_digits()
+    rows = np.random.default_rng(0).normal(size=(80, 12))
+    titled = {"title": "Handwritten digits"}
+    return {
+        "digits": write_report(
+            fitted, folder / "digits.html", data=digits.data, labels=digits.target,
+            image_shape=(8, 8), **titled,
+        ),
+        "loadings": write_report(fitted, folder / "loadings.html", **titled),
+        "estimate": write_report(
+            made(k=6, kind="estimate"), folder / "estimate.html", data=rows,
+            labels=rows[:, 0], feature_names=[f"a rather long name of feature {i}" for i in range(12)],
+        ),
+        "one": write_report(made(k=1), folder / "one.html", data=rows),
+        "many": write_report(made(k=200, d=210), folder / "many.html"),
+        "colour": write_report(made(k=5, d=300), folder / "colour.html", image_shape=(10, 10, 3)),
+        "hostile": write_report(
+            made(), folder / "hostile.html", data=rows, labels=[HOSTILE, "b"] * 40,
+            feature_names=[HOSTILE + str(i) for i in range(12)], title=HOSTILE,
+        ),
+    }  # fmt: skip
+
+
+@pytest.fixture
+def visit(browser, pages):
+    """Return a way to open a page at a size; no page may complain."""
+
+    def open_page(name, size=WIDE, scheme="light"):
+        browser.execute_cdp_cmd(
+            "Emulation.setDeviceMetricsOverride",
+            {"width": size[0], "height": size[1], "deviceScaleFactor": 1, "mobile": False},
+        )
+        features = [
+            {"name": "prefers-color-scheme", "value": scheme},
+            {"name": "prefers-reduced-motion", "value": "reduce"},  # no smooth scrolling
+        ]
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+        browser.get(pages[name].as_uri())
+        assert browser.find_element(By.TAG_NAME, "html").get_attribute("data-drawn") == "yes"
+        return browser
+
+    yield open_page
+    complaints = [entry for entry in browser.get_log("browser") if entry["level"] != "INFO"]
+    assert complaints == []
+
+
+def find(browser, selector):
+    return browser.find_element(By.CSS_SELECTOR, selector)
+
+
+def pixels(browser, selector):
+    """Return what a canvas shows, as text that changes with it."""
+    return browser.execute_script(f"return document.querySelector({selector!r}).toDataURL()")
+
+
+def hover(browser, element, across=0, down=0):
+    """Bring an element into view, and the pointer over it once the page has come to rest."""
+    browser.execute_async_script(
+        "arguments[0].scrollIntoView({block: 'center'});"
+        "requestAnimationFrame(() => requestAnimationFrame(arguments[1]))",
+        element,
+    )
+    for step in (3, 0):  # a pointer that was there already has to move
+        ActionChains(browser).move_to_element_with_offset(element, across + step, down).perform()
+
+
+# ---------------------------------------------------------------------- drawn
+
+
+@pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
+@pytest.mark.parametrize("name", ["digits", "loadings", "estimate", "one", "many", "colour"])
+def test_every_page_is_drawn_and_never_wider_than_the_screen(visit, name, size):
+    browser = visit(name, size)
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= size[0]
+    for chart in CHARTS[: 3 if name in ("estimate", "one") else 4]:
+        drawn = find(browser, f"{chart} .plot svg")
+        assert drawn.size["width"] > 250
+        assert drawn.size["height"] > 150
+        marks = browser.find_elements(By.CSS_SELECTOR, f"{chart} svg :is(.bar, .mark, .line, .dot)")
+        assert any(min(mark.rect["width"], mark.rect["height"]) > 0 for mark in marks)
+    shown = find(browser, "#components :is(.picture, .plot svg)")
+    assert min(shown.size.values()) > 80
+    assert len(browser.find_elements(By.CSS_SELECTOR, "#table tbody tr")) > 0
+
+
+def test_bars_are_as_tall_as_the_variances(visit):
+    browser = visit("many")
+    tall = [
+        float(bar.get_attribute("height")) for bar in browser.find_elements(By.CSS_SELECTOR, ".bar")
+    ]
+    assert len(tall) == 200
+    assert tall[0] / tall[1] == pytest.approx(2, rel=0.01)
+
+
+def test_every_level_of_trust_has_its_own_look(visit):
+    browser = visit("many")
+    for level in ("near", "rough", "unsure"):
+        assert browser.find_elements(By.CSS_SELECTOR, f"#scree .bar.{level}")
+        assert browser.find_elements(By.CSS_SELECTOR, f"#angle .mark.{level}")
+    fills = browser.execute_script(
+        "return ['near', 'rough', 'unsure'].map(l => getComputedStyle(document.querySelector('.bar.' + l)).fill)"
+    )
+    assert len(set(fills)) == 3
+    assert "within π/32" in find(browser, "#trust").text
+
+
+def test_an_estimate_claims_no_trust_and_says_why_penalties_are_missing(visit):
+    browser = visit("estimate")
+    assert browser.find_elements(By.CSS_SELECTOR, ".bar.unmeasured")
+    assert not browser.find_elements(By.CSS_SELECTOR, ".bar.near, .bar.rough, .bar.unsure")
+    assert "Not measured" in find(browser, "#penalty .plot").text
+    assert "nothing is guaranteed" in find(browser, "#verdict").text
+
+
+def test_without_data_the_page_says_how_to_get_the_scatter(visit):
+    assert "data=X, labels=y" in find(visit("loadings"), "#scores").text
+
+
+def test_text_that_looks_like_html_is_shown_as_text(visit):
+    browser = visit("hostile")
+    assert find(browser, "h1").text == HOSTILE
+    assert find(browser, ".class span").text == HOSTILE
+    assert not browser.find_elements(By.CSS_SELECTOR, "h1 b, .class span b, #components b")
+
+
+def test_dark_pages_are_dark(visit):
+    look = "return getComputedStyle(document.body).backgroundColor"
+    assert visit("digits").execute_script(look) == "rgb(246, 246, 243)"
+    assert visit("digits", scheme="dark").execute_script(look) == "rgb(15, 18, 21)"
+
+
+# ---------------------------------------------------------------------- hover
+
+
+@pytest.mark.parametrize("chart", CHARTS)
+def test_hover_over_a_chart_says_what_is_there(visit, chart):
+    browser = visit("digits")
+    assert not find(browser, "#tip").is_displayed()
+    hover(browser, find(browser, f"{chart} .plot svg"))
+    assert find(browser, "#tip").is_displayed()
+    assert find(browser, "#tip strong").text.startswith("Component ")
+    ActionChains(browser).move_to_element(find(browser, f"{chart} h3")).perform()
+    assert not find(browser, "#tip").is_displayed()
+
+
+def test_hover_over_the_scatter_names_the_row_its_label_and_scores(visit):
+    browser = visit("digits")
+    hover(browser, find(browser, ".scatter"), 30, 10)
+    said = find(browser, "#tip").text
+    assert said.startswith("Row ")
+    assert "label" in said
+    assert "component 1" in said
+    assert "component 2" in said
+
+
+def test_hover_over_a_picture_says_the_loading(visit):
+    browser = visit("colour")
+    hover(browser, find(browser, ".picture[data-plane=green]"), 4, 4)
+    heading, name, value = find(browser, "#tip").text.split("\n")
+    assert (heading, name) == ("Row 5, column 5", "green")
+    loading = made(k=5, d=300).components_[0].reshape(10, 10, 3)[5, 5, 1]
+    assert float(value.replace("−", "-")) == pytest.approx(loading, abs=0.005)
+
+
+def test_arrow_keys_walk_along_a_chart(visit):
+    browser = visit("digits")
+    find(browser, "#scree .plot svg").send_keys(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT)
+    assert find(browser, "#tip strong").text == "Component 2"
+
+
+# ---------------------------------------------------------------------- switches
+
+
+def test_log_and_linear_switch(visit):
+    browser = visit("digits")
+    before = find(browser, "#scree svg").get_attribute("innerHTML")
+    find(browser, "#scree [data-scale=log]").click()
+    after = find(browser, "#scree svg").get_attribute("innerHTML")
+    assert before != after
+    assert find(browser, "#scree [data-scale=log]").get_attribute("aria-pressed") == "true"
+    find(browser, "#scree [data-scale=linear]").click()
+    assert find(browser, "#scree svg").get_attribute("innerHTML") == before
+
+
+def test_axes_of_the_scatter_can_be_chosen(visit):
+    browser = visit("digits")
+    before = pixels(browser, ".scatter canvas")
+    Select(find(browser, "select[data-axis=x]")).select_by_value("3")
+    assert pixels(browser, ".scatter canvas") != before
+    assert "component 3" in find(browser, ".scatter").get_attribute("aria-label")
+
+
+def test_a_drag_of_the_mouse_looks_closer_and_a_button_goes_back(visit):
+    browser = visit("digits")
+    full = pixels(browser, ".scatter canvas")
+    whole = find(browser, "#scores .controls button")
+    assert not whole.is_displayed()
+    hover(browser, find(browser, ".scatter"), -60, -60)
+    ActionChains(browser).click_and_hold().move_by_offset(120, 90).release().perform()
+    assert pixels(browser, ".scatter canvas") != full
+    whole.click()
+    assert pixels(browser, ".scatter canvas") == full
+
+
+def test_classes_can_be_switched_off_and_on(visit):
+    browser = visit("digits")
+    full = pixels(browser, ".scatter canvas")
+    first = find(browser, ".class")
+    first.click()
+    assert first.get_attribute("aria-pressed") == "false"
+    assert pixels(browser, ".scatter canvas") != full
+    first.click()
+    assert pixels(browser, ".scatter canvas") == full
+
+
+def test_the_component_is_switched_by_button_slider_key_thumb_and_click(visit):
+    browser = visit("digits")
+    seen = [pixels(browser, ".picture")]
+
+    def switched_to(number):
+        assert find(browser, "#components h3").text == f"Component {number} of 10"
+        seen.append(pixels(browser, ".picture"))
+
+    find(browser, "[aria-label='Next component']").click()
+    switched_to(2)
+    find(browser, "#components input").send_keys(Keys.ARROW_RIGHT)
+    switched_to(3)
+    find(browser, "#components .thumb:nth-child(7)").click()
+    switched_to(7)
+    find(browser, "#components .thumb:nth-child(7)").send_keys(Keys.ARROW_LEFT)
+    switched_to(6)
+    find(browser, "#table tr[data-component='8']").click()
+    switched_to(9)
+    hover(browser, find(browser, "#scree .plot svg"))
+    ActionChains(browser).click().perform()
+    said = find(browser, "#tip strong").text
+    switched_to(int(said.removeprefix("Component ")))
+    assert len(set(seen)) == len(seen)
+
+
+def test_the_loadings_are_switched_too(visit):
+    browser = visit("loadings")
+    before = find(browser, "#components .plot").text
+    find(browser, "[aria-label='Next component']").click()
+    assert find(browser, "#components .plot").text != before
+
+
+def test_the_table_is_sorted_and_copied(visit):
+    browser = visit("digits")
+    first = "#table tbody tr:first-child"
+    assert find(browser, first).get_attribute("data-component") == "0"
+    heading = find(browser, "#table th:nth-child(2)")
+    heading.find_element(By.TAG_NAME, "button").click()
+    assert heading.get_attribute("aria-sort") == "ascending"
+    assert find(browser, first).get_attribute("data-component") == "9"
+    heading.find_element(By.TAG_NAME, "button").click()
+    assert find(browser, first).get_attribute("data-component") == "0"
+    browser.execute_script(
+        "navigator.clipboard.writeText = (text) => { window.copied = text; return Promise.resolve(); }"
+    )
+    find(browser, "#copy").click()
+    lines = browser.execute_script("return window.copied").split("\n")
+    assert lines[0].split("\t")[:3] == ["component", "variance", "share"]
+    assert len(lines) == 11
+    assert float(lines[1].split("\t")[1]) == pytest.approx(179.0, rel=0.01)
+
+
+# ---------------------------------------------------------------------- pictures of the page
+
+PARTS = ("#scree .plot", "#total .plot", ".scatter", ".panels", ".walk")
+"""Not the points of angle and penalty: few, small, and for a converged fit near rounding."""
+GRID = (32, 20)
+TOLERANCE = 2.0
+"""Mean difference of a part's cells, of 255, that fonts and rounding may make."""
+
+
+def picture_of(browser, selector):
+    """Return part of the page as a picture."""
+    x, y, width, height = browser.execute_script(
+        "const box = document.querySelector(arguments[0]).getBoundingClientRect();"
+        "return [box.left + scrollX, box.top + scrollY, box.width, box.height]",
+        selector,
+    )
+    clip = {"x": x, "y": y, "width": width, "height": height, "scale": 1}
+    shot = browser.execute_cdp_cmd(
+        "Page.captureScreenshot", {"captureBeyondViewport": True, "clip": clip}
+    )
+    return Image.open(io.BytesIO(base64.b64decode(shot["data"]))).convert("RGB")
+
+
+def grids_of(browser):
+    """Return every part in few cells of mean colour, one part below the other."""
+    return np.concatenate(
+        [picture_of(browser, part).resize(GRID, Image.Resampling.BOX) for part in PARTS]
+    )
+
+
+def differences(one, other):
+    """Return how far the colours of each part are apart, by its name."""
+    apart = np.abs(one.astype(float) - other.astype(float))
+    return dict(zip(PARTS, apart.reshape(len(PARTS), -1).mean(axis=1).tolist(), strict=True))
+
+
+@pytest.mark.parametrize(("name", "size"), [("wide", WIDE), ("phone", PHONE)])
+def test_the_page_looks_as_it_did(visit, name, size, tmp_path):
+    browser = visit("digits", size)
+    whole = picture_of(browser, "html")
+    whole.save(tmp_path / "seen.png")
+    assert whole.size[0] == size[0]
+    assert np.asarray(whole, float).std() > 10  # not blank
+    seen, reference = grids_of(browser), FOLDER / f"reference_{name}.png"
+    if os.environ.get("EIGENGAME_NEW_REFERENCES"):
+        Image.fromarray(seen).save(reference, optimize=True)
+    with Image.open(reference) as before:
+        apart = differences(seen, np.asarray(before.convert("RGB")))
+    assert max(apart.values()) < TOLERANCE, (
+        f"parts differ by {apart}: look at {tmp_path / 'seen.png'}, and where that is as meant, "
+        "write it down by EIGENGAME_NEW_REFERENCES=1"
+    )
+
+
+def test_the_measure_sees_what_is_missing_and_hardly_minds_the_font(visit):
+    browser = visit("digits")
+    whole = grids_of(browser)
+    style = "const style = document.createElement('style'); style.textContent = arguments[0];"
+    style += "document.head.append(style)"
+    browser.execute_script(style, "svg text { font-family: monospace !important }")
+    assert max(differences(grids_of(browser), whole).values()) < TOLERANCE
+    browser.execute_script(style, ":is(.bar, .mark, .line, .under, canvas) { visibility: hidden }")
+    assert min(differences(grids_of(browser), whole).values()) > TOLERANCE
+    dark = grids_of(visit("digits", scheme="dark"))
+    assert min(differences(dark, whole).values()) > TOLERANCE

@@ -1,0 +1,428 @@
+import base64
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.datasets import load_digits
+from sklearn.decomposition import PCA
+from sklearn.exceptions import NotFittedError
+
+from eigengame import EigenGamePCA
+from eigengame.report import ReportError, page, write_report
+from eigengame.sources import ArraySource, SourceError
+from tests.report.making import HOSTILE, decoded, embedded, made
+
+
+@pytest.fixture
+def rows():
+    return np.random.default_rng(1).normal(size=(60, 12))
+
+
+@pytest.fixture
+def target(tmp_path):
+    return tmp_path / "report.html"
+
+
+# ---------------------------------------------------------------------- content
+
+
+def test_it_says_the_headline_facts(target):
+    model = made(k=3, d=12)
+    assert write_report(model, target) == target
+    told = embedded(target)
+    assert (told["rows"], told["features"], told["passes"]) == (1234, 12, 7)
+    assert told["outcome"] == {
+        "name": "converged",
+        "happened": "Every component is within tol by its certificate",
+        "advice": "Nothing to do.",
+    }
+    assert told["certificate"]["kind"] == "certified"
+    assert told["certificate"]["words"] == "Certified with probability 0.999"
+    np.testing.assert_allclose(
+        told["components"]["share"], model.explained_variance_ratio_, rtol=1e-4
+    )
+    np.testing.assert_allclose(told["components"]["angle"], model.certificate_.angle, rtol=1e-4)
+    run = dict(told["run"])
+    assert run["Route"] == "remembered"
+    assert run["Source"] == "not recorded"
+    assert "eigengame" in run["Versions"]
+    assert run["Parameters"] == "n_components=3, random_state=0"
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC", run["Report written"])
+
+
+def test_a_fit_read_back_from_its_file_says_where_it_came_from(tmp_path, target, fitted):
+    digits = load_digits().data
+    fitted.save(tmp_path / "m.safetensors")
+    model = EigenGamePCA.load(tmp_path / "m.safetensors")
+    write_report(model, target, data=digits, image_shape=(8, 8))
+    told = embedded(target)
+    run = dict(told["run"])
+    assert run["Source"] == "X (1,797 x 64, float64)"
+    assert run["Model written"].endswith("UTC")
+    assert told["certificate"]["measured"]
+    assert all(value is not None for value in told["components"]["penalty"])
+    assert told["scores"]["of"] == len(digits)
+
+
+def test_the_page_fetches_nothing(target):
+    write_report(made(), target)
+    text = target.read_text()
+    addresses = set(re.findall(r"https?://[^\"' ]+", text))
+    assert addresses == {"http://www.w3.org/2000/svg"}  # a name, not an address
+    assert set(re.findall(r"(?:src|href)=\"([^\"]*)\"", text)) <= {
+        "data:,",
+        *(f"#{part}" for part in ("variance", "scores", "components", "table", "run", "reading")),
+    }
+    assert "default-src 'none'" in text
+
+
+def test_every_script_beside_the_code_is_in_the_page():
+    folder = Path(page.__file__).parent / "assets"
+    assert sorted(path.name for path in folder.glob("*.js")) == sorted(page.SCRIPTS)
+    for name in page.SCRIPTS:
+        assert "</script" not in (folder / name).read_text()
+
+
+@pytest.mark.parametrize("kind", ["certified", "conditional", "estimate"])
+def test_every_kind_of_certificate_is_said_in_words(target, kind):
+    write_report(made(kind=kind), target)
+    told = embedded(target)["certificate"]
+    assert told["kind"] == kind
+    assert told["measured"] == (kind != "estimate")
+    assert len(told["words"]) > 10
+    assert len(told["explained"]) > 50
+
+
+def test_what_was_not_measured_is_null_not_nan(target):
+    model = made(kind="estimate")
+    model.explained_variance_[1] = np.inf
+    write_report(model, target)
+    told = embedded(target)["components"]
+    assert told["penalty"] == told["residual"] == told["paper"] == [None] * 3
+    assert told["variance"][1] is None
+    assert "NaN" not in json.dumps(told)
+
+
+# ---------------------------------------------------------------------- text that looks like HTML
+
+
+def test_names_and_labels_that_hold_html_stay_text(target, rows):
+    model = made()
+    model._source = {"name": HOSTILE, "shape": [None, 12], "dtype": "float64"}
+    write_report(
+        model,
+        target,
+        data=rows,
+        labels=[HOSTILE, "b"] * 30,
+        feature_names=[f"{HOSTILE}{i}" for i in range(12)],
+        title=HOSTILE,
+    )
+    text = target.read_text()
+    assert HOSTILE not in text
+    assert text.count("</script>") == 2
+    told = embedded(target)
+    assert told["source"] == HOSTILE
+    assert HOSTILE in told["scores"]["labels"]["classes"]
+    assert all(name.startswith(HOSTILE) for name in told["loadings"]["names"])
+    assert "<title>&lt;/script&gt;" in text
+
+
+def test_a_title_that_looks_like_a_place_to_fill_stays_a_title(target):
+    write_report(made(), target, title="{{script}} {{nowhere}}")
+    assert "<h1>{{script}} {{nowhere}}</h1>" in target.read_text()
+
+
+# ---------------------------------------------------------------------- rows
+
+
+def test_without_data_there_are_no_scores(target):
+    write_report(made(), target)
+    assert embedded(target)["scores"] is None
+
+
+def test_scores_are_those_of_transform(target, rows):
+    model = made()
+    write_report(model, target, data=rows)
+    told = embedded(target)["scores"]
+    assert sorted(told["rows"]) == list(range(60))
+    scores = model.transform(rows)[told["rows"]]
+    for i, column in enumerate(told["columns"]):
+        span = np.ptp(scores[:, i])
+        np.testing.assert_allclose(decoded(column), scores[:, i], atol=span / 1e4)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array, ArraySource, pd.DataFrame, list])
+def test_data_may_be_whatever_transform_takes(target, rows, kind):
+    write_report(made(), target, data=kind(rows), labels=range(60))
+    assert embedded(target)["scores"]["of"] == 60
+
+
+def test_rows_are_drawn_evenly_and_always_the_same(tmp_path):
+    rows = np.random.default_rng(0).normal(size=(1000, 12))
+    for name in ("a", "b"):
+        write_report(made(), tmp_path / f"{name}.html", data=rows, most=100)
+    first, second = (embedded(tmp_path / f"{name}.html")["scores"] for name in ("a", "b"))
+    assert first == second
+    chosen = np.sort(first["rows"])
+    assert (chosen // 10 == np.arange(100)).all()  # one of every ten
+    assert len(set(chosen % 10)) == 10  # and not always the same of the ten
+
+
+def test_a_stream_of_unknown_length_is_thinned_evenly(target):
+    rows = np.random.default_rng(0).normal(size=(3000, 12))
+    model = made()
+    write_report(model, target, data=(piece for piece in np.split(rows, 10)), most=300)
+    told = embedded(target)["scores"]
+    assert told["of"] == 3000
+    assert len(set(told["rows"])) == 300
+    per_tenth = np.bincount(np.asarray(told["rows"]) // 300, minlength=10)
+    assert per_tenth.min() > 10
+    scores = model.transform(rows)[told["rows"], 0]
+    np.testing.assert_allclose(decoded(told["columns"][0]), scores, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("labels", "classes"),
+    [
+        (["b", "a"] * 30, ["a", "b"]),
+        ([True, False] * 30, ["False", "True"]),
+        (np.tile([10, 9, 2], 20), ["2", "9", "10"]),
+        (np.tile([1.0, np.nan], 30), ["1", "no label"]),
+        (np.array(["x", None] * 30, dtype=object), ["x", "no label"]),
+        (pd.Categorical(["u", "v"] * 30), ["u", "v"]),
+    ],
+)
+def test_texts_and_few_whole_numbers_are_classes(target, rows, labels, classes):
+    write_report(made(), target, data=rows, labels=labels)
+    told = embedded(target)["scores"]
+    assert told["labels"]["kind"] == "classes"
+    assert told["labels"]["classes"] == classes
+    expected = pd.Series(labels, dtype=object).iloc[told["rows"]]
+    found = [classes[code] for code in told["labels"]["codes"]]
+    same = [a == b or a == "no label" for a, b in zip(found, map(_whole, expected), strict=True)]
+    assert all(same)
+
+
+def _whole(label):
+    return str(int(label)) if isinstance(label, float) and label == label else str(label)
+
+
+@pytest.mark.parametrize("labels", [np.linspace(0, 1, 60), np.arange(60)])
+def test_other_numbers_are_a_scale(target, rows, labels):
+    write_report(made(), target, data=rows, labels=labels)
+    told = embedded(target)["scores"]
+    assert told["labels"]["kind"] == "numbers"
+    np.testing.assert_allclose(told["labels"]["values"], labels[told["rows"]], rtol=1e-4)
+
+
+def test_beyond_twenty_classes_the_rarest_become_one(target, rows):
+    labels = ["common"] * 20 + [f"rare {i:02d}" for i in range(40)]
+    write_report(made(), target, data=rows, labels=labels)
+    told = embedded(target)["scores"]["labels"]
+    assert len(told["classes"]) == 20
+    assert "common" in told["classes"]
+    assert told["classes"][-1] == "all others (22 classes)"
+    assert told["codes"].count(19) == 22
+
+
+def test_a_column_of_a_table_gives_its_name(target, rows):
+    write_report(made(), target, data=rows, labels=pd.Series(["a", "b"] * 30, name="population"))
+    assert embedded(target)["scores"]["labels"]["name"] == "population"
+
+
+# ---------------------------------------------------------------------- components
+
+
+def test_rows_that_are_images_give_pictures(target):
+    model = made(k=2, d=48)
+    write_report(model, target, image_shape=(4, 4, 3))
+    told = embedded(target)
+    assert told["loadings"] is None
+    shown = told["pictures"]
+    assert (shown["height"], shown["width"], shown["channels"]) == (4, 4, ["red", "green", "blue"])
+    codes = np.frombuffer(base64.b64decode(shown["images"]["codes"]), np.int8).reshape(2, 48)
+    values = codes / 127 * np.array(shown["images"]["sizes"])[:, None]
+    np.testing.assert_allclose(values, model.components_, atol=0.005)
+    np.testing.assert_allclose(decoded(shown["mean"]), model.mean_, atol=1e-3)
+
+
+def test_large_pictures_are_shrunk_by_means(target):
+    model = made(k=2, d=300 * 10)
+    write_report(model, target, image_shape=(10, 300))
+    shown = embedded(target)["pictures"]
+    assert (shown["factor"], shown["height"], shown["width"]) == (3, 4, 100)
+    mean = model.mean_.reshape(10, 300)
+    first = decoded(shown["mean"]).reshape(4, 100)
+    assert first[0, 0] == pytest.approx(mean[:3, :3].mean(), abs=1e-3)
+    assert first[3, 99] == pytest.approx(mean[9:, 297:].mean(), abs=1e-3)
+
+
+def test_a_source_that_says_its_rows_are_images_is_believed(target, rows):
+    source = ArraySource(rows)
+    source.image_shape = (3, 4)
+    write_report(made(), target, data=source)
+    assert embedded(target)["pictures"]["width"] == 4
+    source.image_shape = (5, 5)
+    write_report(made(), target, data=source)
+    assert embedded(target)["pictures"] is None
+
+
+@pytest.mark.parametrize(("features", "shape"), [(64, [8, 8, 1]), (48, [4, 4, 3])])
+def test_a_square_is_guessed_only_when_asked(target, features, shape):
+    write_report(made(d=features), target)
+    assert embedded(target)["pictures"] is None
+    write_report(made(d=features), target, image_shape="guess")
+    shown = embedded(target)["pictures"]
+    assert [shown["height"], shown["width"], len(shown["channels"])] == shape
+
+
+def test_a_fit_about_zero_has_no_mean_to_walk_from(target):
+    model = made(d=16)
+    model.center = False
+    write_report(model, target, image_shape=(4, 4))
+    assert embedded(target)["pictures"]["mean"] is None
+
+
+def test_loadings_are_named_the_largest_first(target):
+    model = made(k=2, d=30)
+    names = [f"gene {i}" for i in range(30)]
+    model.feature_names_in_ = np.array(names, dtype=object)
+    write_report(model, target)
+    told = embedded(target)["loadings"]
+    for i in range(2):
+        order = np.argsort(-np.abs(model.components_[i]))[:20]
+        assert [told["names"][f] for f in told["features"][i]] == [names[f] for f in order]
+        np.testing.assert_allclose(told["values"][i], model.components_[i][order], rtol=1e-3)
+    write_report(model, target, feature_names=[f"snp {i}" for i in range(30)])
+    assert all(name.startswith("snp") for name in embedded(target)["loadings"]["names"])
+
+
+# ---------------------------------------------------------------------- sizes
+
+
+def test_one_component(target, rows):
+    write_report(made(k=1), target, data=rows)
+    told = embedded(target)
+    assert len(told["scores"]["columns"]) == 1
+    assert len(told["components"]["variance"]) == 1
+
+
+def test_two_hundred_components_of_large_images_stay_small(target):
+    write_report(made(k=200, d=96 * 96 * 3), target, image_shape=(96, 96, 3))
+    shown = embedded(target)["pictures"]
+    assert (shown["shown"], shown["factor"], shown["height"]) == (200, 2, 48)
+    assert target.stat().st_size < 2_500_000
+
+
+def test_many_rows_and_components_stay_small(target):
+    rows = np.random.default_rng(0).normal(size=(6000, 250))
+    write_report(made(k=200, d=250), target, data=rows, labels=range(6000))
+    told = embedded(target)["scores"]
+    assert len(told["rows"]) == 5000
+    assert len(told["columns"]) == 40
+    assert target.stat().st_size < 1_200_000
+
+
+def test_a_page_without_data_is_small(target):
+    write_report(made(k=10, d=1000), target)
+    assert target.stat().st_size < 100_000
+
+
+# ---------------------------------------------------------------------- what cannot be done
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"labels": ["a"]}, "labels were given without data"),
+        ({"feature_names": ["a", "b"]}, "2 names, but the model has 12 features"),
+        ({"feature_names": "abc"}, "is one text"),
+        ({"image_shape": (5, 5)}, "holds 25 numbers, but the model has 12"),
+        ({"image_shape": (12,)}, r"give \(height, width\)"),
+        ({"image_shape": ("a", 12)}, r"give \(height, width\)"),
+        ({"image_shape": 12}, r"give \(height, width\)"),
+        ({"image_shape": (0, 12)}, r"give \(height, width\)"),
+        ({"image_shape": (3, 2, 2)}, "has 2 channels"),
+        ({"image_shape": "square"}, '"guess"'),
+        ({"most": 0}, "most=0"),
+        ({"most": 2.5}, "most=2.5"),
+    ],
+)
+def test_arguments_that_do_not_fit_are_named(target, options, words):
+    with pytest.raises(ReportError, match=words):
+        write_report(made(), target, **options)
+    assert not target.exists()
+
+
+@pytest.mark.parametrize(
+    ("labels", "words"),
+    [
+        (["a"] * 59, "59 entries, but data has 60 rows"),
+        (np.zeros((60, 2)), r"labels has shape \(60, 2\)"),
+        ("abc", "is one text"),
+    ],
+)
+def test_labels_that_do_not_fit_are_named(target, rows, labels, words):
+    with pytest.raises(ReportError, match=words):
+        write_report(made(), target, data=rows, labels=labels)
+
+
+@pytest.mark.parametrize("count", [59, 61])
+def test_labels_that_do_not_fit_a_stream_are_named(target, rows, count):
+    with pytest.raises(ReportError, match=f"{count} entries, but data has 60 rows"):
+        write_report(made(), target, data=iter(np.split(rows, 4)), labels=range(count))
+
+
+def test_data_of_another_width_is_refused(target):
+    with pytest.raises(ValueError, match="features"):
+        write_report(made(), target, data=np.zeros((5, 7)))
+    with pytest.raises(SourceError, match="7 features, but the fit had 12"):
+        write_report(made(), target, data=ArraySource(np.zeros((5, 7))))
+
+
+def test_a_model_that_is_none_or_not_fitted_is_refused(target):
+    with pytest.raises(ReportError, match="model is a PCA"):
+        write_report(PCA(), target)
+    with pytest.raises(NotFittedError):
+        write_report(EigenGamePCA(), target)
+
+
+def test_a_place_that_cannot_be_written_is_refused(tmp_path):
+    with pytest.raises(ReportError, match=r"ends in \.html"):
+        write_report(made(), tmp_path / "report.pdf")
+    with pytest.raises(ReportError, match="is not a folder"):
+        write_report(made(), tmp_path / "nowhere" / "report.html")
+
+
+def test_a_guess_that_finds_no_square_is_refused(target):
+    with pytest.raises(ReportError, match="13 features are no square image"):
+        write_report(made(d=13), target, image_shape="guess")
+
+
+# ---------------------------------------------------------------------- colours
+
+
+@pytest.mark.parametrize("scheme", [0, 1], ids=["light", "dark"])
+def test_text_and_marks_stand_out_from_their_ground(scheme):
+    style = (Path(page.__file__).parent / "assets" / "page.css").read_text()
+    block = re.findall(r":root \{(.*?)\}", style, re.S)[scheme]
+    colours = dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6});", block))
+    for ground in ("page", "card"):
+        for text in ("ink", "soft", "accent"):
+            assert contrast(colours[text], colours[ground]) >= 4.5
+        for mark in ("near", "rough", "unsure", "unmeasured"):
+            assert contrast(colours[mark], colours[ground]) >= 3
+
+
+def contrast(one, other):
+    """Return the contrast of two colours as WCAG 2 defines it."""
+    lights = []
+    for colour in (one, other):
+        parts = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+        linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+        lights.append(float(linear @ [0.2126, 0.7152, 0.0722]))
+    return (max(lights) + 0.05) / (min(lights) + 0.05)

@@ -1,0 +1,385 @@
+"""Plain arrays in files: .npy, .npz, raw binary, idx."""
+
+import gzip
+import io
+import os
+import struct
+import zipfile
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from eigengame.sources import SourceError, as_source
+from eigengame.sources.idx import IdxSource
+from eigengame.sources.npy import NpySource
+from eigengame.sources.raw import RawSource
+from tests.sources.same_rows import assert_read_on_a_thread, assert_same_rows, real
+
+X = np.random.default_rng(0).normal(size=(37, 5)).astype(np.float32)
+PICTURES = np.arange(37 * 4 * 3, dtype=np.uint8).reshape(37, 4, 3)
+
+
+def saved(path, array):
+    np.save(path, array)
+    return path
+
+
+def idx(array, code=0x08):
+    head = struct.pack(f">BBBB{array.ndim}I", 0, 0, code, array.ndim, *array.shape)
+    return head + array.astype(array.dtype.newbyteorder(">")).tobytes()
+
+
+@pytest.fixture
+def memory():
+    fsspec = pytest.importorskip("fsspec")
+    files = fsspec.filesystem("memory")
+    yield files
+    files.rm("/", recursive=True)
+
+
+# ---------------------------------------------------------------- .npy
+
+
+def test_npy_rows_are_read_only_views_of_the_file(tmp_path):
+    source = as_source(saved(tmp_path / "x.npy", X))
+    assert_same_rows(source, X)
+    assert_read_on_a_thread(source, X)
+    block = next(source.blocks(8, 16)).values
+    assert np.shares_memory(block, source._array)
+    assert not block.flags.writeable
+    assert isinstance(source, NpySource)
+
+
+def test_npy_pictures_are_flattened_without_a_copy(tmp_path):
+    source = NpySource(saved(tmp_path / "x.npy", PICTURES))
+    assert_same_rows(source, PICTURES.reshape(37, 12))
+    assert source.image_shape == (4, 3, 1)
+    assert np.shares_memory(source.read(3, 9), source._array)
+    colours = NpySource(saved(tmp_path / "y.npy", np.zeros((5, 4, 3, 3), np.uint8)))
+    assert colours.image_shape == (4, 3, 3)
+    assert NpySource(saved(tmp_path / "z.npy", X)).image_shape is None
+
+
+@pytest.mark.parametrize("array", [X, PICTURES], ids=["table", "pictures"])
+def test_npy_columns_together_and_foreign_bytes_are_read_too(tmp_path, array):
+    flat = array.reshape(37, -1)
+    assert_same_rows(NpySource(saved(tmp_path / "f.npy", np.asfortranarray(array))), flat)
+    foreign = array.astype(np.dtype(">i2") if array.dtype == np.uint8 else ">f4")
+    source = NpySource(saved(tmp_path / "b.npy", foreign))
+    assert_same_rows(source, flat.astype(foreign.dtype.newbyteorder("=")))
+
+
+def test_npy_fingerprint_notices_a_changed_file(tmp_path):
+    path = saved(tmp_path / "x.npy", X)
+    before = as_source(path).fingerprint()
+    assert as_source(path).fingerprint() == before
+    os.utime(path, ns=(1, 1))
+    assert as_source(path).fingerprint() != before
+
+
+@pytest.mark.parametrize(
+    ("array", "words"),
+    [
+        (X[:0], "no rows"),
+        (X[:, :0], "no features"),
+        (X[0], "at least two axes"),
+        (np.array([["a", "b"]]), "numbers are needed"),
+        (X.astype(complex), "numbers are needed"),
+        (np.zeros(3, [("a", "f4"), ("b", "f4")]), "numbers are needed"),
+    ],
+)
+def test_npy_that_is_no_table_of_numbers_is_refused(tmp_path, array, words):
+    with pytest.raises(SourceError, match=words):
+        as_source(saved(tmp_path / "x.npy", array))
+
+
+def test_npy_missing_empty_truncated_and_false_files_are_named(tmp_path):
+    path = saved(tmp_path / "x.npy", X)
+    whole = path.read_bytes()
+    with pytest.raises(SourceError, match="does not exist"):
+        as_source(tmp_path / "y.npy")
+    with pytest.raises(SourceError, match="no file"):
+        NpySource(tmp_path / "y.npy")
+    path.write_bytes(b"")
+    with pytest.raises(SourceError, match="empty"):
+        as_source(path)
+    path.write_bytes(whole[:-7])
+    with pytest.raises(SourceError, match=r"truncated.*740 bytes, but 733"):
+        as_source(path)
+    for begin in (b"hello", whole[:30]):
+        path.write_bytes(begin)
+        with pytest.raises(SourceError, match=r"no whole \.npy"):
+            as_source(path)
+
+
+def test_objects_in_npy_are_refused_and_never_unpickled(tmp_path):
+    path = tmp_path / "x.npy"
+    np.save(path, np.array([["a", 1]], object), allow_pickle=True)
+    with pytest.raises(SourceError, match="holds object"):
+        as_source(path)
+
+
+def test_npy_elsewhere_is_fetched_by_ranges(memory):
+    for name, array in (("x", X), ("big", X.astype(">f8")), ("pictures", PICTURES)):
+        file = io.BytesIO()
+        np.save(file, array)
+        memory.pipe(f"/data/{name}.npy", file.getvalue())
+        source = as_source(f"memory://data/{name}.npy")
+        assert_same_rows(source, array.reshape(37, -1).astype(array.dtype.newbyteorder("=")))
+    before = source.fingerprint()
+    memory.pipe("/data/pictures.npy", file.getvalue()[:-50])
+    assert source.fingerprint() != before
+    with pytest.raises(SourceError, match="truncated: rows 30 to 37"):
+        list(source.blocks(30, 10))
+
+
+def test_npy_elsewhere_fetches_only_what_is_asked(memory, monkeypatch):
+    file = io.BytesIO()
+    np.save(file, X)
+    memory.pipe("/x.npy", file.getvalue())
+    source, asked = as_source("memory://x.npy"), []
+    fetch = type(memory).cat_file
+    monkeypatch.setattr(
+        type(memory),
+        "cat_file",
+        lambda self, path, start=None, end=None: (
+            asked.append(end - start),
+            fetch(self, path, start, end),
+        )[1],
+    )
+    list(source.blocks(32, 4))
+    assert asked == [4 * 20, 1 * 20]
+
+
+def test_npy_elsewhere_that_cannot_be_read_is_named(memory):
+    with pytest.raises(SourceError, match="cannot be opened"):
+        as_source("memory://nothing.npy")
+    with pytest.raises(SourceError, match="cannot be reached"):
+        as_source("unheard-of://nothing.npy")
+    file = io.BytesIO()
+    np.save(file, np.asfortranarray(X))
+    memory.pipe("/f.npy", file.getvalue())
+    with pytest.raises(SourceError, match="column by column"):
+        as_source("memory://f.npy")
+
+
+# ---------------------------------------------------------------- .npz
+
+
+@pytest.mark.parametrize("key", [None, "x"])
+def test_npz_the_only_table_is_mapped_where_it_lies(tmp_path, key):
+    path = tmp_path / "x.npz"
+    np.savez(path, labels=np.arange(37), x=X, words=np.array(["a"]))
+    source = as_source(path, key=key) if key else as_source(path)
+    assert_same_rows(source, X)
+    assert np.shares_memory(source.read(0, 5), source._array)
+    assert source.fingerprint()["key"] == "x"
+
+
+def test_npz_compressed_is_read_whole_where_memory_holds_it(tmp_path, monkeypatch):
+    path = tmp_path / "x.npz"
+    np.savez_compressed(path, pictures=PICTURES)
+    source = as_source(path)
+    assert_same_rows(source, PICTURES.reshape(37, 12))
+    assert source.image_shape == (4, 3, 1)
+    assert source.fingerprint()["bytes"] == path.stat().st_size
+    monkeypatch.setattr("eigengame.plan.free_memory", lambda: 100)
+    with pytest.raises(SourceError, match=r"compressed and must be read whole.*savez"):
+        as_source(path)
+
+
+def test_npz_with_several_tables_asks_for_a_key_and_lists_them(tmp_path):
+    path = tmp_path / "x.npz"
+    np.savez(path, a=X, b=X[:3], c=X[0])
+    with pytest.raises(SourceError, match=r"2 arrays.*key=.*a \(37, 5\).*b \(3, 5\).*c \(5,\)"):
+        as_source(path)
+    with pytest.raises(SourceError, match=r"has no 'd'.*a \(37, 5\)"):
+        as_source(path, key="d")
+    with pytest.raises(SourceError, match="at least two axes"):
+        as_source(path, key="c")
+    assert_same_rows(as_source(path, key="b"), X[:3], sizes=(1, 2, 5))
+
+
+def test_npz_without_tables_damaged_or_false_is_refused(tmp_path):
+    path = tmp_path / "x.npz"
+    np.savez(path, a=X[0], b=np.array(["a"]))
+    with pytest.raises(SourceError, match="no array with rows"):
+        as_source(path)
+    np.savez_compressed(path, a=X)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-30])
+    with pytest.raises(SourceError, match=r"no whole \.npz"):
+        as_source(path)
+    np.savez_compressed(path, a=np.random.default_rng(0).normal(size=(37, 5000)))
+    whole = path.read_bytes()
+    path.write_bytes(whole[:900_000] + bytes(60) + whole[900_060:])
+    with pytest.raises(SourceError, match="damaged"):
+        as_source(path)
+
+
+@pytest.mark.parametrize("form", ["csr", "csc", "coo"])
+def test_npz_sparse_of_scipy_stays_sparse(tmp_path, form, monkeypatch):
+    path = tmp_path / "x.npz"
+    rows = sparse.random_array((37, 5), density=0.3, rng=np.random.default_rng(1), format=form)
+    sparse.save_npz(path, rows)
+    source = as_source(path)
+    assert source.sparse
+    assert_same_rows(source, rows.toarray())
+    assert source.fingerprint()["bytes"] == path.stat().st_size
+    with pytest.raises(SourceError, match="without keys"):
+        as_source(path, key="data")
+    monkeypatch.setattr("eigengame.plan.free_memory", lambda: 100)
+    with pytest.raises(SourceError, match="read whole"):
+        as_source(path)
+
+
+def test_npz_that_only_looks_sparse_is_refused(tmp_path):
+    path = tmp_path / "x.npz"
+    np.savez(path, data=X[0], format=np.array(b"none"), shape=np.array([3, 3]))
+    with pytest.raises(SourceError, match="no sparse matrix"):
+        as_source(path)
+
+
+def test_npz_members_of_other_kinds_are_passed_over(tmp_path):
+    path = tmp_path / "x.npz"
+    np.savez(path, x=X)
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("README.txt", "hello")
+    assert_same_rows(as_source(path), X)
+
+
+# ---------------------------------------------------------------- raw
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("kind", ["<f4", ">f4", "<i2", "u1"])
+def test_raw_rows_are_read_in_either_order(tmp_path, order, kind):
+    path, rows = tmp_path / "x.bin", (10 * np.abs(X)).astype(kind)
+    path.write_bytes(b"head" * 3 + rows.tobytes(order))
+    source = as_source(path, columns=5, dtype=kind, offset=12, order=order)
+    assert_same_rows(source, rows.astype(rows.dtype.newbyteorder("=")))
+    assert isinstance(source, RawSource)
+    if not kind.startswith(">"):
+        assert np.shares_memory(source.read(0, 5), source._array)
+
+
+def test_raw_asks_for_what_it_cannot_know(tmp_path):
+    path = tmp_path / "x.dat"
+    path.write_bytes(X.tobytes())
+    with pytest.raises(SourceError, match="give columns="):
+        as_source(path)
+    with pytest.raises(SourceError, match="at least 1"):
+        as_source(path, columns=0)
+    with pytest.raises(SourceError, match="dtype='flat'"):
+        as_source(path, columns=5, dtype="flat")
+    with pytest.raises(SourceError, match="numbers are needed"):
+        as_source(path, columns=5, dtype="S4")
+    with pytest.raises(SourceError, match="order='K'"):
+        as_source(path, columns=5, order="K")
+    with pytest.raises(SourceError, match="does not belong"):
+        as_source(path, rows=5)
+
+
+def test_raw_that_is_no_whole_number_of_rows_is_refused(tmp_path):
+    path = tmp_path / "x.raw"
+    path.write_bytes(X.tobytes()[:-3])
+    with pytest.raises(SourceError, match=r"737 bytes.*36 rows.*17 bytes left over.*truncated"):
+        as_source(path, columns=5)
+    with pytest.raises(SourceError, match="truncated"):
+        as_source(path, columns=5, offset=1000)
+    with pytest.raises(SourceError, match="no rows"):
+        as_source(path, columns=5, offset=737)
+
+
+def test_raw_elsewhere_is_fetched_by_ranges(memory):
+    memory.pipe("/x.bin", b"head" + X.tobytes())
+    assert_same_rows(as_source("memory://x.bin", columns=5, offset=4), X)
+    with pytest.raises(SourceError, match="left over"):
+        as_source("memory://x.bin", columns=5)
+    with pytest.raises(SourceError, match="cannot be opened"):
+        as_source("memory://y.bin", columns=5)
+    with pytest.raises(SourceError, match="by rows"):
+        as_source("memory://x.bin", columns=5, offset=4, order="F")
+
+
+# ---------------------------------------------------------------- idx
+
+
+@pytest.mark.parametrize(
+    ("kind", "code"), [("u1", 8), ("i1", 9), ("i2", 11), ("i4", 12), ("f4", 13), ("f8", 14)]
+)
+@pytest.mark.parametrize("ending", ["images-idx3-ubyte", "images-idx3-ubyte.gz"])
+def test_idx_of_every_type_plain_and_gzipped(tmp_path, kind, code, ending):
+    path, array = tmp_path / ending, PICTURES.astype(kind)
+    raw = idx(array, code)
+    path.write_bytes(gzip.compress(raw) if ending.endswith("gz") else raw)
+    source = as_source(path)
+    assert_same_rows(source, array.reshape(37, 12))
+    assert_read_on_a_thread(source, array.reshape(37, 12))
+    assert source.image_shape == (4, 3, 1)
+    assert source.fingerprint()["modified"] == path.stat().st_mtime_ns
+
+
+def test_idx_is_mapped(tmp_path):
+    path = tmp_path / "x.idx"
+    path.write_bytes(idx(PICTURES))
+    source = as_source(path)
+    assert isinstance(source, IdxSource)
+    assert np.shares_memory(source.read(0, 5), source._array)
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gzipped"])
+def test_idx_that_is_none_or_labels_is_refused(tmp_path, pack):
+    path = tmp_path / "x.idx"
+    for raw, words in (
+        (b"\0\1\10\3abcd", "begins with 00 01 08 03"),
+        (b"\0\0\7\3abcd", "no idx file"),
+        (b"\0\0", "no idx file"),
+        (idx(PICTURES)[:9], "truncated within its header"),
+        (idx(PICTURES[:, 0, 0]), "look like labels"),
+        (idx(PICTURES[:0]), "no rows"),
+    ):
+        path.write_bytes(pack(raw))
+        with pytest.raises(SourceError, match=words):
+            as_source(path)
+
+
+def test_idx_truncated_is_named(tmp_path):
+    path, raw = tmp_path / "x.idx", idx(PICTURES)
+    path.write_bytes(raw[:-5])
+    with pytest.raises(SourceError, match="truncated"):
+        as_source(path)
+    path = tmp_path / "x.idx.gz"
+    path.write_bytes(gzip.compress(raw[:-5]))
+    source = as_source(path)
+    assert len(next(source.blocks(0, 16))) == 16
+    with pytest.raises(SourceError, match=r"truncated.*after row 32.*5 bytes early"):
+        list(source.blocks(0, 16))
+    noise = np.random.default_rng(0).integers(0, 256, (37, 40, 30), dtype=np.uint8)
+    packed = gzip.compress(idx(noise))
+    path.write_bytes(packed[: len(packed) // 2])
+    with pytest.raises(SourceError, match="truncated or damaged"):
+        list(as_source(path).blocks(0, 16))
+    path.write_bytes(packed[:5])
+    with pytest.raises(SourceError, match="cannot be decompressed"):
+        as_source(path)
+
+
+def test_kinds_that_are_read_from_local_disk_only_say_so():
+    for path in ("memory://x.npz", "memory://x-ubyte"):
+        with pytest.raises(SourceError, match="local disk only"):
+            as_source(path)
+
+
+def test_real_mnist_is_read_from_its_own_file():
+    source = as_source(real("mnist/train-images-idx3-ubyte.gz"))
+    assert source.shape == (60_000, 784)
+    assert source.image_shape == (28, 28, 1)
+    total = sum(int(block.values.sum(dtype=np.int64)) for block in source.blocks(0, 4096))
+    assert total / (60_000 * 784 * 255) == pytest.approx(0.1307, abs=5e-5)
+    (last,) = source.blocks(59_990, 4096)
+    assert last.values.shape == (10, 784)
+    assert last.values.dtype == np.uint8
+    with pytest.raises(SourceError, match="60000: these look like labels"):
+        as_source(real("mnist/train-labels-idx1-ubyte.gz"))

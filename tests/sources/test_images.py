@@ -1,0 +1,145 @@
+"""Folders: of pictures, of tables, of nothing that is known."""
+
+import itertools
+import os
+import shutil
+import sys
+
+import numpy as np
+import pytest
+
+from eigengame.sources import SourceError, as_source
+from eigengame.sources.folders import open_folder
+from eigengame.sources.images import ImageFolder
+from tests.sources.same_rows import assert_read_on_a_thread, assert_same_rows, real
+
+Image = pytest.importorskip("PIL.Image")
+
+N, HEIGHT, WIDTH = 17, 6, 4
+PIXELS = np.random.default_rng(0).integers(0, 256, (N, HEIGHT, WIDTH, 3), dtype=np.uint8)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Give a folder with sub-folders, whose names sort as the pictures are numbered."""
+    for i, picture in enumerate(PIXELS):
+        place = tmp_path / "pictures" / f"class{i // 6}"
+        place.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(picture).save(place / f"{i:02d}.{'PNG' if i % 2 else 'png'}")
+    (tmp_path / "pictures" / "README.txt").write_text("hello")
+    (tmp_path / "pictures" / ".hidden.png").write_text("no picture")
+    return tmp_path / "pictures"
+
+
+def test_pictures_are_rows_in_the_order_of_their_names(folder):
+    source = as_source(folder, size=(HEIGHT, WIDTH))
+    assert_same_rows(source, PIXELS.reshape(N, -1))
+    assert_read_on_a_thread(source, PIXELS.reshape(N, -1))
+    assert source.image_shape == (HEIGHT, WIDTH, 3)
+    assert source.paths[3].endswith("class0/03.PNG")
+
+
+def test_pictures_are_resized_and_made_grey(folder):
+    source = as_source(folder, size=(3, 2), grey=True)
+    truth = [
+        np.asarray(Image.fromarray(one).convert("L").resize((2, 3), Image.Resampling.BICUBIC))
+        for one in PIXELS
+    ]
+    assert source.image_shape == (3, 2, 1)
+    assert_same_rows(source, np.stack(truth).reshape(N, 6))
+    assert as_source(folder).shape == (N, 64 * 64 * 3)
+
+
+def test_palettes_transparency_and_grey_files_are_read_as_colours(tmp_path):
+    for mode in ("L", "P", "RGBA", "1", "LA", "CMYK"):
+        picture = Image.new("RGB", (WIDTH, HEIGHT), (255, 255, 255)).convert(mode)
+        picture.save(tmp_path / f"{mode}.tif" if mode == "CMYK" else tmp_path / f"{mode}.png")
+    source = as_source(tmp_path, size=(HEIGHT, WIDTH))
+    np.testing.assert_array_equal(source.read(0, 6), np.full((6, HEIGHT * WIDTH * 3), 255))
+
+
+def test_only_the_pictures_asked_for_are_opened(folder, monkeypatch):
+    source, opened, plain = ImageFolder(folder), [], Image.open
+    monkeypatch.setattr(Image, "open", lambda path: (opened.append(path), plain(path))[1])
+    next(source.blocks(5, 4))
+    assert sorted(opened) == source.paths[5:9]
+
+
+def test_an_unreadable_picture_is_named(folder):
+    whole = (folder / "class1" / "07.PNG").read_bytes()
+    source = ImageFolder(folder)
+    for bad in (b"", b"hello", whole[: len(whole) // 2]):
+        (folder / "class1" / "07.PNG").write_bytes(bad)
+        with pytest.raises(SourceError, match=r"class1/07\.PNG cannot be read"):
+            list(source.blocks(0, 8))
+
+
+def test_the_fingerprint_notices_a_changed_or_added_picture(folder):
+    before = ImageFolder(folder).fingerprint()
+    assert ImageFolder(folder).fingerprint() == before
+    assert ImageFolder(folder, grey=True).fingerprint() != before
+    os.utime(folder / "class0" / "00.png", ns=(1, 1))
+    changed = ImageFolder(folder).fingerprint()
+    assert changed != before
+    shutil.copy(folder / "class0" / "00.png", folder / "zz.png")
+    assert ImageFolder(folder).fingerprint() != changed
+
+
+def test_sizes_that_make_no_sense_and_folders_without_pictures_are_refused(tmp_path):
+    with pytest.raises(SourceError, match="height and width"):
+        ImageFolder(tmp_path, size=(0, 3))
+    with pytest.raises(SourceError, match="no pictures"):
+        ImageFolder(tmp_path)
+
+
+def test_missing_pillow_is_named_before_anything_is_read(folder, monkeypatch):
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    with pytest.raises(SourceError, match="pip install pillow"):
+        as_source(folder)
+
+
+def test_a_folder_of_something_else_says_what_was_seen(tmp_path):
+    with pytest.raises(SourceError, match="holds no files"):
+        as_source(tmp_path)
+    for name in ("a.doc", "b.doc", "c", "d.xml"):
+        (tmp_path / name).write_text("hello")
+    with pytest.raises(SourceError, match=r"holds 2 \.doc, 1 .*1 .*: give a folder of"):
+        as_source(tmp_path)
+    with pytest.raises(SourceError, match="no folder"):
+        open_folder(tmp_path / "a.doc")
+    (tmp_path / "a.png").write_text("hello")
+    (tmp_path / "a.parquet").write_text("hello")
+    with pytest.raises(SourceError, match="pictures and Parquet files"):
+        as_source(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("ending", "target"),
+    [
+        (".parquet", "columnar:open_parquet"),
+        (".arrow", "columnar:open_arrow"),
+        (".feather", "columnar:open_arrow"),
+        (".png", "images:ImageFolder"),
+    ],
+)
+def test_a_folder_is_opened_by_what_lies_in_it(tmp_path, monkeypatch, ending, target):
+    (tmp_path / "year=2024").mkdir()
+    (tmp_path / "year=2024" / f"part{ending}").write_text("hello")
+    (tmp_path / "_SUCCESS").write_text("")
+    monkeypatch.setattr("eigengame.sources._made", lambda *call: call)
+    assert open_folder(tmp_path, size=3) == (target, str(tmp_path), {"size": 3})
+
+
+def test_real_photographs(tmp_path):
+    with os.scandir(real("imagenet_sample_1000")) as entries:
+        for entry in itertools.islice(entries, 5):
+            shutil.copy(entry.path, tmp_path)
+    source = as_source(tmp_path, size=(32, 48))
+    (block,) = source.blocks(0, 8)
+    assert block.values.shape == (5, 32 * 48 * 3)
+    assert block.values.dtype == np.uint8
+    for path, row in zip(source.paths, block.values, strict=True):
+        with Image.open(path) as picture:
+            whole = np.asarray(picture.convert("RGB").resize((48, 32), Image.Resampling.BICUBIC))
+        # Decoded at a smaller scale, a picture differs from one decoded whole by little.
+        assert np.abs(row.reshape(32, 48, 3).astype(float) - whole).mean() < 3

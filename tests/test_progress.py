@@ -1,0 +1,172 @@
+"""What is shown while a fit reads: bars, lines, logs, and scikit-learn's callbacks."""
+
+import io
+import json
+import sys
+import types
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from eigengame import EigenGamePCA, Outcome
+from eigengame.progress import JsonLines, PlainLines, ProgressBar, TensorBoard, progress_watcher
+from eigengame.watch import Progress
+
+X = load_digits().data.astype("float32").repeat(3, axis=0)
+
+
+def fitted(progress, **options):
+    return EigenGamePCA(4, batch_size=512, random_state=3, **options).fit(X, progress=progress)
+
+
+def test_nothing_is_printed_unless_asked_for(capsys):
+    fitted(False)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_plain_lines_where_there_is_no_terminal(capsys):
+    fitted(True, passes=3)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[-1].startswith("all passes were made")
+    text = "\n".join(lines)
+    assert lines[0].startswith("memory: about ")
+    assert "pass 1, remembered: 5,391 rows (100%)" in text
+    assert "variance" in text
+    assert "streak" in text
+    assert "rows/s" in text
+    assert "pass 2, refinement" in text
+
+
+def test_a_bar_on_a_terminal():
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    out = Terminal()
+    watcher = progress_watcher(out)
+    assert isinstance(watcher, ProgressBar)
+    fitted(watcher)
+    shown = out.getvalue()
+    assert "remembered" in shown
+    assert "100%" in shown
+    assert "the stream ended" in shown
+
+
+def test_time_left_is_told_from_the_pace():
+    lines = PlainLines(io.StringIO(), every=0.0)
+    lines.look(Progress("remembered", 1, 1000, 4000), 100.0)
+    assert "0:30 left" in lines.stream.getvalue()
+    lines.look(Progress("remembered", 1, 1000, None), 100.0)
+    assert "left" not in lines.stream.getvalue().splitlines()[-1]
+
+
+def test_json_lines_can_be_read_back(tmp_path):
+    path = tmp_path / "run.jsonl"
+    fitted(JsonLines(path, every=0.0))
+    facts = [json.loads(line) for line in path.read_text().splitlines()]
+    assert facts[-1]["outcome"].startswith("the stream ended")
+    assert facts[-2]["rows"] == len(X)
+    assert 0.3 < facts[-2]["variance"] < 1
+    assert {"time", "pass", "task", "rows_per_second", "streak"} <= facts[0].keys()
+
+
+def test_scalars_for_tensorboard(tmp_path, monkeypatch):
+    written = []
+
+    class Writer:
+        def __init__(self, folder):
+            written.append(folder)
+
+        def add_scalar(self, name, value, step):
+            written.append((name, value, step))
+
+        def close(self):
+            written.append("closed")
+
+    monkeypatch.setitem(sys.modules, "tensorboardX", types.SimpleNamespace(SummaryWriter=Writer))
+    fitted(TensorBoard(tmp_path / "logs", every=0.0))
+    assert written[0] == str(tmp_path / "logs")
+    assert written[-1] == "closed"
+    names, values, steps = zip(*written[1:-1], strict=True)
+    assert set(names) == {f"eigengame/{name}" for name in ("rows_per_second", "variance", "streak")}
+    assert steps[-1] == len(X)
+    assert all(np.isfinite(values))
+
+
+def test_something_that_cannot_watch_is_refused():
+    with pytest.raises(TypeError, match=r"batch\(at\)"):
+        fitted("yes")
+
+
+def test_a_watcher_may_end_the_run_with_the_best_so_far():
+    class Enough:
+        def batch(self, at):
+            return at.rows >= 2000
+
+    for options in ({}, {"passes": 4}):
+        pca = fitted(Enough(), **options)
+        assert pca.outcome_.outcome is Outcome.STOPPED
+        assert pca.n_samples_seen_ == 2048
+        assert pca.n_passes_ == 1
+    assert np.isfinite(pca.components_).all()
+
+
+# scikit-learn's callbacks
+
+
+callback = pytest.importorskip("sklearn.callback", reason="this scikit-learn has no callbacks")
+
+
+class Counting:
+    """A callback that notes what it hears."""
+
+    def __init__(self, stop_after=None):
+        self.begun, self.ended, self.stop_after = [], [], stop_after
+
+    def setup(self, estimator, context):
+        self.begun.append("setup")
+
+    def teardown(self, estimator, context):
+        self.ended.append("teardown")
+
+    def on_fit_task_begin(self, estimator, context):
+        self.begun.append(context.task_name)
+
+    def on_fit_task_end(self, estimator, context):
+        self.ended.append(context.task_name)
+        return self.stop_after is not None and self.ended.count("batch") >= self.stop_after
+
+
+def test_callbacks_hear_of_the_fit_its_passes_and_its_batches():
+    heard = Counting()
+    EigenGamePCA(4, batch_size=512, random_state=3, passes=2).set_callbacks(heard).fit(X)
+    batches = -(-len(X) // 512)
+    assert heard.begun[:3] == ["setup", "fit", "pass 1: remembered"]
+    assert heard.begun.count("batch") == heard.ended.count("batch") == 2 * batches
+    assert heard.ended[-3:] == ["pass 2: refinement", "fit", "teardown"]
+
+
+def test_a_callback_may_stop_the_fit():
+    pca = (
+        EigenGamePCA(4, batch_size=512, random_state=3, passes=5).set_callbacks(Counting(3)).fit(X)
+    )
+    assert pca.outcome_.outcome is Outcome.STOPPED
+    assert pca.n_samples_seen_ == 3 * 512
+
+
+def test_teardown_comes_even_where_the_fit_fails():
+    heard, bad = Counting(), X.copy()
+    bad[5000, 3] = np.nan
+    with pytest.raises(ValueError, match="nan"):
+        EigenGamePCA(4, batch_size=512).set_callbacks(heard).fit(bad)
+    assert heard.ended[-1] == "teardown"
+
+
+def test_scikit_learns_own_progress_bar_works_through_a_pipeline():
+    pipeline = make_pipeline(StandardScaler(), EigenGamePCA(4, batch_size=512, random_state=3))
+    pipeline.set_callbacks(callback.ProgressBar())
+    pipeline.fit(X)
+    assert pipeline[-1].n_samples_seen_ == len(X)
