@@ -46,9 +46,9 @@ class Stream(NamedTuple):
 
     @property
     def earlier(self) -> jax.Array:
-        """The components when at most half as many rows had been seen, shape (k, d)."""
+        """The components when about half of the rows, at most three quarters, had been seen, (k, d)."""
         older, newer = self.looks
-        return newer[1] if 2 * newer[0] <= self.rows else older[1]
+        return newer[1] if 4 * newer[0] <= 3 * self.rows else older[1]
 
 
 def begin(algorithm: Remembered, k: int, d: int, dtype: Any, seed: int) -> Stream:
@@ -127,7 +127,7 @@ def so_far(seen: Stream) -> dict[str, float]:
 
 
 def estimated(memory: Stream, k: int, scale: float) -> Certificate:
-    """Return what one pass can say: how far components moved since half of the rows were seen."""
+    """Return what one pass can say: how far components moved since about half of the rows were seen."""
     known = memory.state.memory
     values = np.asarray(known.strengths, np.float64)
     below = np.append(values[1:], 0.0)[:k]
