@@ -48,6 +48,10 @@ class Chunked(Random):
         """Say what may be wrong with an array that could not be read."""
         return "a chunk is damaged, or its codec is missing"
 
+    def fetched(self, array: Any, begin: int, end: int) -> np.ndarray:
+        """Return some rows of the open array as they lie in it."""
+        return np.asarray(array[begin:end])
+
     def read(self, begin: int, end: int) -> np.ndarray:
         """Return rows `begin` to `end`."""
         with self.opened() as array:
@@ -67,7 +71,7 @@ class Chunked(Random):
     def _rows(self, array: Any, begin: int, end: int) -> np.ndarray:
         """Return some rows of the open array, or say which could not be read."""
         try:
-            return native(np.asarray(array[begin:end]).reshape(end - begin, -1))
+            return native(self.fetched(array, begin, end).reshape(end - begin, -1))
         except MemoryError:
             raise
         except Exception as error:  # codecs raise what they like

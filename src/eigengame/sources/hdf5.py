@@ -19,7 +19,7 @@ from eigengame.sources import _remote
 from eigengame.sources._base import Source, SourceError
 from eigengame.sources._chunked import Chunked
 from eigengame.sources._compressed_rows import CompressedRows
-from eigengame.sources._files import Array, chosen, is_remote, listed, stamp
+from eigengame.sources._files import Array, aligned, chosen, is_remote, listed, stamp
 
 SPARSE = ("data", "indices", "indptr")
 """What a group has that is a sparse matrix."""
@@ -53,6 +53,12 @@ class Hdf5Source(Chunked):
     def opened(self) -> AbstractContextManager[Any]:
         """Give the dataset."""
         return self._opened()
+
+    def fetched(self, array: Any, begin: int, end: int) -> np.ndarray:
+        """Return some rows of the open dataset, read to where they need not be copied again."""
+        rows = aligned((end - begin, *array.shape[1:]), array.dtype)
+        array.read_direct(rows, np.s_[begin:end])
+        return rows
 
     def remedy(self, array: Any) -> str:
         """Say what may be wrong with a dataset that could not be read."""
