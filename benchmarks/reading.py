@@ -1,9 +1,9 @@
 """Reading and computing side by side: is a fit as fast as the slower of the two, and does memory grow.
 
-    python -m benchmarks.reading [--rows 100000] [--out benchmarks/results/reading.txt]
+    python -m benchmarks.reading [--cores 2] [--platform cpu] [--kinds npy,hdf5,zarr,parquet] [--out FILE]
 
 The rows of `tall-exponential` (100000 x 4096 float32) as .npy memory map, HDF5, Zarr and Parquet. For each,
-in a process of its own, two threads, files in the page cache:
+in a process of its own, on so many cores, files in the page cache, so that reading is work and no waiting:
 
     read      the feed alone: blocks become batches on the device, and nobody plays
     compute   the updates alone: one batch that is already there, played as often
@@ -119,14 +119,16 @@ def write(kind: str, data: np.ndarray, path: Path) -> None:
                 writer.write_table(pa.table([rows], schema=schema), row_group_size=BATCH)
 
 
-def measured(path: Path) -> dict[str, float]:
+def measured(path: Path, cores: int, platform: str) -> dict[str, float]:
     """Return the times and the memory of one file, by a process of its own."""
+    chosen = set(sorted(os.sched_getaffinity(0))[:cores])
     told = subprocess.run(
         [sys.executable, "-c", TIMED, str(path), str(K), str(BATCH)],
         check=True,
         capture_output=True,
         text=True,
-        env=os.environ | {"OMP_NUM_THREADS": "2", "JAX_PLATFORMS": "cpu"},
+        env=os.environ | {"OMP_NUM_THREADS": str(cores), "JAX_PLATFORMS": platform},
+        preexec_fn=lambda: os.sched_setaffinity(0, chosen),
     )
     return dict(json.loads(told.stdout.splitlines()[-1]))
 
@@ -134,6 +136,9 @@ def measured(path: Path) -> dict[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=100_000)
+    parser.add_argument("--cores", type=int, default=2)
+    parser.add_argument("--platform", default="cpu", help="cpu or cuda")
+    parser.add_argument("--kinds", default=",".join(KINDS))
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results/reading.txt")
     asked = parser.parse_args()
     folder = prepare("tall-exponential", "full")
@@ -141,13 +146,13 @@ def main() -> None:
     lines = [
         f"{'format':8} {'rows':>7} {'read s':>7} {'compute s':>9} {'fit s':>6} {'ratio':>6} {'MB':>5}"
     ]
-    print(lines[0], flush=True)
-    for kind in KINDS:
+    print("\n".join(lines), flush=True)
+    for kind in asked.kinds.split(","):
         for n in (len(data) // 8, len(data) // 4, len(data) // 2, len(data)):
             path = folder.parent / f"reading-{n}{ENDINGS[kind]}"
             try:
                 write(kind, data[:n], path)
-                found = measured(path)
+                found = measured(path, asked.cores, asked.platform)
             finally:
                 shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
             ratio = found["fit"] / max(found["read"], found["compute"])
