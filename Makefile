@@ -63,6 +63,11 @@ bench: $(VENV)/.installed-test  ## measure ourselves and our peers (an hour; res
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r benchmarks/requirements.txt
 	@echo "==> one update of each algorithm"
 	@$(BIN)/python -m benchmarks.updates
+	@echo "==> where an update's time goes, and how long the first fit takes"
+	@$(BIN)/python -m benchmarks.share
+	@$(BIN)/python -m benchmarks.startup
+	@echo "==> reading and computing side by side"
+	@$(BIN)/python -m benchmarks.reading
 	@echo "==> fits, side by side with our peers"
 	@$(BIN)/python -m benchmarks.peers
 

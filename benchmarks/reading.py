@@ -144,7 +144,8 @@ def main() -> None:
     folder = prepare("tall-exponential", "full")
     data = np.load(folder / "data.npy", mmap_mode="r")[: asked.rows]
     lines = [
-        f"{'format':8} {'rows':>7} {'read s':>7} {'compute s':>9} {'fit s':>6} {'ratio':>6} {'MB':>5}"
+        f"{asked.cores} cores, {asked.platform}",
+        f"{'format':8} {'rows':>7} {'read s':>7} {'compute s':>9} {'fit s':>6} {'ratio':>6} {'MB':>5}",
     ]
     print("\n".join(lines), flush=True)
     for kind in asked.kinds.split(","):
