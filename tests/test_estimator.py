@@ -77,6 +77,11 @@ def test_transform_and_back(whiten):
     assert ours.transform(DIGITS.astype("float32")).dtype == np.float32
 
 
+def test_one_batch_has_nothing_to_compare_with_and_claims_nothing():
+    pca = EigenGamePCA(K, random_state=0).fit(DIGITS[:200])
+    assert (pca.certificate_.angle == math.pi / 2).all()
+
+
 def test_one_pass_is_labelled_an_estimate_and_certify_measures_it(digits):
     assert digits.certificate_.kind == "estimate"
     assert digits.outcome_.outcome is Outcome.STREAM_ENDED

@@ -79,6 +79,12 @@ def test_the_file_says_where_it_comes_from_in_json(pca, tmp_path):
     assert second._provenance == first._provenance
 
 
+def test_others_may_read_the_file_as_any_other(pca, tmp_path):
+    (tmp_path / "plain").write_text("")
+    path = pca.save(tmp_path / "model.safetensors")
+    assert path.stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
 def test_bad_files_are_named_with_the_remedy(pca, tmp_path):
     with pytest.raises(ModelFileError, match="does not exist"):
         EigenGamePCA.load(tmp_path / "none.safetensors")

@@ -163,6 +163,9 @@ def written_whole(path: Path) -> Iterator[Path]:
         yield draft
         with open(draft, "rb+") as file:
             os.fsync(file.fileno())
+        os.chmod(
+            draft, 0o666 & ~_umask()
+        )  # as any file is made; some libraries make theirs private
         os.replace(draft, path)
     except OSError as error:
         raise CheckpointError(
@@ -172,6 +175,13 @@ def written_whole(path: Path) -> Iterator[Path]:
     finally:
         with contextlib.suppress(OSError):
             draft.unlink(missing_ok=True)
+
+
+def _umask() -> int:
+    """Return the rights that new files are not given; to be asked for, they must be set."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
 
 
 def _like(start: Any, found: np.ndarray) -> Any:

@@ -40,7 +40,8 @@ class Seldom:
             # It began when the last was over, or the run was.
             self._pass, self._began = at.number, self._heard
         self._heard = now
-        if at.ended or now - self._last >= self.every:
+        last = at.rows == at.total and not at.ended  # the end, which follows, says the same
+        if at.ended or (now - self._last >= self.every and not last):
             self._last = now
             self.look(at, (at.rows - at.start) / max(now - self._began, 1e-9))
 

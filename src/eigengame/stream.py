@@ -45,10 +45,10 @@ class Stream(NamedTuple):
     looks: tuple[tuple[int, jax.Array], tuple[int, jax.Array]]
 
     @property
-    def earlier(self) -> jax.Array:
-        """The components when about half of the rows, at most three quarters, had been seen, (k, d)."""
+    def earlier(self) -> tuple[int, jax.Array]:
+        """The look when about half of the rows, at most three quarters, had been seen."""
         older, newer = self.looks
-        return newer[1] if 4 * newer[0] <= 3 * self.rows else older[1]
+        return newer if 4 * newer[0] <= 3 * self.rows else older
 
 
 def begin(algorithm: Remembered, k: int, d: int, dtype: Any, seed: int) -> Stream:
@@ -132,8 +132,9 @@ def estimated(memory: Stream, k: int, scale: float) -> Certificate:
     values = np.asarray(known.strengths, np.float64)
     below = np.append(values[1:], 0.0)[:k]
     above = np.append(np.inf, values[:-1])[:k]
+    seen, before = memory.earlier
     moved = angular_error(
-        np.asarray(known.players)[:k].astype(np.float64), np.asarray(memory.earlier, np.float64)
+        np.asarray(known.players)[:k].astype(np.float64), np.asarray(before, np.float64)
     )
     unknown = np.full(k, np.nan)
     return Certificate(
@@ -141,7 +142,8 @@ def estimated(memory: Stream, k: int, scale: float) -> Certificate:
         rayleigh=values[:k] / scale,
         residual=unknown,
         gap=np.minimum(values[:k] - below, above - values[:k]) / scale,
-        angle=np.where(values[:k] > 0, moved, math.pi / 2),
+        # Before the first look players were where they had been drawn: that says nothing.
+        angle=np.where((values[:k] > 0) & (seen > 0), moved, math.pi / 2),
         level=float(values[-1] / scale) if values.size > k else 0.0,
         confidence=0.0,
         gradient_angle=unknown,

@@ -29,6 +29,8 @@ def run(capsys, monkeypatch, tmp_path):
     """Run a command in an empty folder, as the program would."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
+    # It is for the next process, and would reach the other tests of this one.
+    monkeypatch.setattr("eigengame.cache.keep_compilations", lambda: None)
 
     def call(*arguments):
         with pytest.raises(SystemExit) as ended:
@@ -39,14 +41,15 @@ def run(capsys, monkeypatch, tmp_path):
 
 
 @pytest.fixture
-def program(tmp_path):
+def program(tmp_path, tmp_path_factory):
     """Start the program as users do, in a process of its own."""
+    cache = str(tmp_path_factory.getbasetemp() / "compiled")
 
     def start(*arguments, stdout=subprocess.PIPE, **environment):
         return subprocess.Popen(
             [sys.executable, "-m", "eigengame", *map(str, arguments)],
             cwd=tmp_path,
-            env=os.environ | {"PYTHONPATH": str(SOURCE)} | environment,
+            env=os.environ | {"PYTHONPATH": str(SOURCE), "EIGENGAME_CACHE": cache} | environment,
             stdout=stdout,
             stderr=subprocess.PIPE,
             text=True,

@@ -100,3 +100,15 @@ def wait_for_another_line(path, running):
     while not path.exists() or path.read_text().count("\n") == before:
         assert running.poll() is None, running.communicate()
         time.sleep(0.01)
+
+
+def test_what_is_compiled_is_kept_for_the_next_command(program, tmp_path, data):
+    folder, blocked = tmp_path / "kept", tmp_path / "file"
+    blocked.write_text("")
+    # A place that cannot be had is no reason to fail.
+    for place in (folder, blocked):
+        arguments = ("fit", data, "-k", "2", "--quiet", "--force")
+        with program(*arguments, EIGENGAME_CACHE=str(place)) as done:
+            said = done.communicate(timeout=120)
+        assert done.returncode == 0, said
+    assert any(folder.iterdir())

@@ -9,7 +9,7 @@ import typer
 
 from eigengame.cli.opening import Opening, opened_for_model
 from eigengame.cli.options import Data, Force, Json, ModelFile, Quiet, grouped
-from eigengame.cli.running import guarded
+from eigengame.cli.running import guarded, keep_compiled
 from eigengame.cli.showing import facts_of, show, show_components, show_json
 from eigengame.cli.targets import refuse_target
 from eigengame.cli.watching import watchers
@@ -42,6 +42,7 @@ def certify(
         refuse_target(output, (".safetensors",), force=force)
     from eigengame import EigenGamePCA
 
+    keep_compiled()
     pca = EigenGamePCA.load(model)
     pca.certify(opened_for_model(data, opening, pca), progress=watchers(quiet))
     if output is not None:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from eigengame.cli.options import Json
-from eigengame.cli.running import guarded
+from eigengame.cli.running import guarded, keep_compiled
 from eigengame.cli.showing import facts_of, show, show_components, show_ending, show_json
 from eigengame.cli.targets import refuse_target
 
@@ -30,6 +30,7 @@ def demo(
     from eigengame import EigenGamePCA
     from eigengame.report import write_report
 
+    keep_compiled()
     digits = load_digits()
     pca = EigenGamePCA(8, batch_size=256, tol=1e-3, random_state=0).fit(digits.data)
     write_report(

@@ -11,7 +11,7 @@ import typer
 from eigengame.cli.game import Game
 from eigengame.cli.opening import Opening, Preparing, opened_for_fit
 from eigengame.cli.options import Data, Force, Json, Quiet, component_count, grouped
-from eigengame.cli.running import guarded, stoppable
+from eigengame.cli.running import guarded, keep_compiled, stoppable
 from eigengame.cli.showing import facts_of, show, show_components, show_ending, show_json
 from eigengame.cli.targets import refuse_target, stem_of
 from eigengame.cli.watching import watchers
@@ -75,6 +75,7 @@ def fit(
     source = opened_for_fit(data, opening, preparing)
     from eigengame import Checkpoint, EigenGamePCA
 
+    keep_compiled()
     began = time.perf_counter()
     pca = EigenGamePCA(_few(source) if k is None else k, **game.parameters())
     kept = None if checkpoint is None else Checkpoint(checkpoint, checkpoint_every)

@@ -92,6 +92,14 @@ def code_of(error: Exception) -> int:
     return USAGE if type(error).__name__ == "InvalidParameterError" else FAILED
 
 
+def keep_compiled() -> None:
+    """Keep what is compiled for the next command, where there is a place for it."""
+    from eigengame.cache import keep_compilations
+
+    with contextlib.suppress(OSError, RuntimeError):
+        keep_compilations()
+
+
 @contextlib.contextmanager
 def stoppable(checkpoint: Path | None) -> Iterator[None]:
     """Say how to go on with a fit that Ctrl-C or SIGTERM ends."""
