@@ -67,6 +67,14 @@ class Feed:
         """Rows, where known, and features."""
         return self.source.shape
 
+    @property
+    def held(self) -> int:
+        """Batches in memory at once: views of an array count only where they must be copied."""
+        plain = self.weights is None and self.origin is None and self.source.dtype == self.dtype
+        if self.source.views and plain:
+            return 1 if self.source.slow else 2
+        return 2 + (self.ahead if self.source.slow else 0)
+
     def __call__(self, start: int = 0) -> Iterator[Batch]:
         """Give the batches of one pass from row `start` on."""
         made = (self._batch(begin, block) for begin, block in self._blocks(start))

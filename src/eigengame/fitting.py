@@ -60,9 +60,9 @@ class Run:
         batch = batch_rows(self.batch_size, source.shape, players, options.dtype)
         origin = far_origin(source, options.dtype) if options.center else None
         feed = Feed(source, batch, options.dtype, self.weights, origin)
-        dense = 0 if source.sparse else batch
+        shape = (0 if source.sparse else batch, d)
         passes = options.most_passes()
-        planned = plan(d, players, dense, options.dtype.itemsize, feed.ahead, passes=passes)
+        planned = plan(shape, players, options.dtype.itemsize, feed.held, passes=passes)
         call(self.watchers, "plan", planned)
         refuse_unless_fits(planned, batch, players)
         # A fit by share takes several: each keeps its own passes.

@@ -10,7 +10,7 @@ import jax
 
 @dataclass(frozen=True)
 class Plan:
-    """Bytes that a run takes beyond its data.
+    """Bytes that a run takes beyond its data, on the device, and on the host where that is another.
 
     Attributes
     ----------
@@ -20,47 +20,70 @@ class Plan:
         Players, their directions and what an update needs beside them.
     features : int
         Means and variances of each feature.
+    host : int
+        Rows on their way to a device with memory of its own.
     """
 
     batches: int
     players: int
     features: int
+    host: int = 0
 
     @property
     def total(self) -> int:
-        """All of it."""
+        """All of it on the device."""
         return self.batches + self.players + self.features
 
     def __str__(self) -> str:
+        also = f"; {_size(self.host)} on the host" if self.host else ""
         return (
             f"about {_size(self.total)}: {_size(self.batches)} of batches, {_size(self.players)} of "
-            f"players, {_size(self.features)} of features"
+            f"players, {_size(self.features)} of features{also}"
         )
 
 
-def plan(d: int, players: int, batch: int, itemsize: int, ahead: int, *, passes: int = 1) -> Plan:
-    """Return what a run with batches of shape (batch, d) and this many players takes.
+def plan(
+    shape: tuple[int, int], players: int, itemsize: int, held: int, *, passes: int = 1
+) -> Plan:
+    """Return what a run takes.
 
     An update holds the players before and after it, their directions and two products on the way; a
     refinement holds players, moves and fresh directions, each with images, and the best so far.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Of a batch (rows, d).
+    players : int
+        Their number K.
+    itemsize : int
+        Bytes of a number.
+    held : int
+        Batches in memory at once.
+    passes : int
+        Passes that may be made.
     """
-    held = 6 if passes == 1 else 14
+    batch, d = shape
+    arrays = 6 if passes == 1 else 14
+    own_memory = jax.devices()[0].platform != "cpu"
     return Plan(
-        batches=(ahead + 2) * batch * d * itemsize,
-        players=held * players * d * itemsize,
+        batches=held * batch * d * itemsize,
+        players=arrays * players * d * itemsize,
         features=8 * d * itemsize,
+        host=2 * batch * d * itemsize if own_memory else 0,
     )
 
 
 def refuse_unless_fits(planned: Plan, batch: int, players: int) -> None:
     """Raise where a run needs more than there is, and say what would make it fit."""
-    there = available()
-    if there is not None and planned.total > there:
-        raise MemoryError(
-            f"the run would take {planned}, but {_size(there)} is free: give a smaller batch_size "
-            f"(it is {batch}), fewer components or extra players (there are {players}), or "
-            'dtype="float32".'
-        )
+    pairs = ((planned.total, available()), (planned.host, free_memory()))
+    for needed, there in pairs:
+        if there is not None and needed > there:
+            raise MemoryError(
+                f"the run would take {planned}, but {_size(there)} is free: give a smaller batch_size "
+                f"(it is {batch}), fewer components or extra players (there are {players}), or "
+                'dtype="float32".'
+            )
 
 
 def available() -> int | None:

@@ -69,6 +69,7 @@ class Source(abc.ABC):
     dtype: np.dtype
     sparse: bool = False
     again: bool = True
+    views: bool = False
     slow: bool = True
     feature_names: Sequence[str] | None = None
     image_shape: tuple[int, int, int] | None = None

@@ -33,6 +33,8 @@ class MappedSource(Random):
         Which array of the file it is, for the fingerprint.
     """
 
+    views = True
+
     def __init__(
         self,
         path: str | os.PathLike[str],

@@ -20,6 +20,8 @@ class ArraySource(Random):
     name : str
     """
 
+    views = True
+
     def __init__(self, data: np.ndarray, name: str = "array") -> None:
         self.data = data
         self.name = name
