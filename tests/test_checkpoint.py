@@ -59,6 +59,26 @@ def test_an_interrupted_run_goes_on_to_the_same_bits(tmp_path, options):
     same(pca, whole)
 
 
+def test_a_run_that_was_killed_goes_on_from_its_last_checkpoint(tmp_path):
+    class Dying:
+        """Ends the run as a kill does: nobody is asked to save anything."""
+
+        left = 17
+
+        def batch(self, at):
+            self.left -= 1
+            if not self.left:
+                raise RuntimeError("killed")
+
+    options = OPTIONS | {"tol": 0.05}
+    with pytest.raises(RuntimeError, match="killed"):
+        EigenGamePCA(**options).fit(X, checkpoint=Checkpoint(tmp_path, every=0.0), progress=Dying())
+    half = tmp_path / ".k4-0001.safetensors.123"
+    half.write_bytes(b"half of a file")
+    same(EigenGamePCA(**options).fit(X, checkpoint=tmp_path), EigenGamePCA(**options).fit(X))
+    assert not half.exists()
+
+
 def test_a_run_by_share_of_variance_goes_on_too(tmp_path):
     options = OPTIONS | {"n_components": 0.9}
     whole = EigenGamePCA(**options).fit(X)

@@ -91,6 +91,8 @@ class Keeper:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise CheckpointError(f"checkpoint={self.folder}: {error}: give a folder.") from None
+        for left in self.folder.glob(".*.safetensors.*"):  # a process that was killed while writing
+            left.unlink(missing_ok=True)
         about = self.folder / "run.json"
         if about.exists():
             kept = _read_json(about)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Protocol
@@ -34,7 +35,7 @@ class Learnable(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Step:
+class Step(abc.ABC):
     """One step of a preparation: an immutable value, learnt or not.
 
     Attributes
@@ -58,9 +59,9 @@ class Step:
         """Return the step with what it needs to know of the data; most need nothing."""
         return self
 
+    @abc.abstractmethod
     def apply(self, block: Block) -> Block:
         """Return the block made ready. Neither the block nor the step is changed."""
-        raise NotImplementedError
 
     def names(self, names: Sequence[str] | None) -> Sequence[str] | None:
         """Return the names of the features after it."""

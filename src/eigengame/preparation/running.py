@@ -61,6 +61,10 @@ class Running(Step):
         """Return the step before the first row, knowing the first rows."""
         return Running(0, no_rows(first), add(None, first).deviation())
 
+    def apply(self, block: Block) -> Block:
+        """Return the block made ready, as rows that come next."""
+        return self.take(block)[1]
+
     def take(self, block: Block) -> tuple[Running, Block]:
         """Return the step after these rows, and the rows divided."""
         assert self.seen is not None

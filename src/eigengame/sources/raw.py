@@ -81,8 +81,8 @@ def raw_shape(
     """Return the shape of so many bytes, or say what is missing or left over."""
     if columns is None:
         raise SourceError(
-            f"{name} is raw numbers, and nothing in it says how many make a row: give columns=, and "
-            "dtype= where they are not float32."
+            f"{name} is raw numbers, and nothing in it says how many make a row: give columns= "
+            "(--raw-columns), and dtype= (--raw-dtype) where they are not float32."
         )
     if columns < 1 or offset < 0:
         raise SourceError(
