@@ -3,7 +3,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eigengame import BestResponse, as_rows, metrics, play, random_players, testing
+from eigengame import (
+    BestResponse,
+    as_rows,
+    as_symmetric_rows,
+    metrics,
+    play,
+    random_players,
+    testing,
+)
 from eigengame.game.best_response import best_responses, standing
 from tests import oracle
 from tests.tolerance import assert_close
@@ -54,6 +62,14 @@ def test_all_players_in_parallel_from_random_starts_find_a_long_tail():
     played = play(BestResponse(rounds=40), problem.data, k=8, rounds=1)
     errors = metrics.angular_error(np.asarray(played.components), problem.components)
     assert metrics.streak_of(errors, np.pi / 32) == 8
+
+
+def test_players_among_unsettled_parents_never_vanish_and_find_every_component(dtype):
+    """Parents that overlap make utilities negative, and a missing direction must not look better."""
+    rows = as_symmetric_rows(np.diag(testing.exponential(50)).astype(dtype))
+    played = play(BestResponse(), rows, k=50, rounds=40, seed=1)
+    assert_close(np.linalg.norm(played.components, axis=1), np.ones(50, dtype))
+    assert metrics.longest_streak(np.asarray(played.components), np.eye(50)) == 50
 
 
 def test_it_goes_on_to_the_floor_of_the_dtype_and_stays_there(dtype):

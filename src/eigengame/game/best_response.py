@@ -69,7 +69,8 @@ def best_responses(rows: Rows, now: Standing) -> tuple[Standing, jax.Array, jax.
     # (3, k, d) and (3, m, k): each player's own orthonormal space, and what it sees from there.
     space = jnp.stack([now.players, uphill, moves])
     views = jnp.stack([now.scores, uphill_scores, move_scores])
-    forms = _quadratic_forms(rows, gram, now.scores, views)
+    slopes = sphere.inner(gradient / 2, uphill)[:, 0]
+    forms = _in_range(_as_known(_quadratic_forms(rows, gram, now.scores, views), slopes), space)
     best = jnp.linalg.eigh(forms)[1][:, :, -1].T
     best = best * jnp.where(best[:1] < 0, -1, 1)  # (3, k): never turn to the other side
 
@@ -106,6 +107,29 @@ def _orthogonal_moves(
     return moves, scores
 
 
+def _as_known(forms: jax.Array, slopes: jax.Array) -> jax.Array:
+    """Return the forms with the entries that the gradient tells better than scores do.
+
+    <v_i, A_i s> is half the gradient along s: its whole length uphill, and nothing along a move that is
+    orthogonal to both. Scores of moves follow by linearity, and those of a short move are mostly rounding.
+    """
+    first = jnp.stack([forms[:, 0, 0], slopes, jnp.zeros_like(slopes)], axis=1)
+    return forms.at[:, 0, :].set(first).at[:, :, 0].set(first)
+
+
+def _in_range(forms: jax.Array, space: jax.Array) -> jax.Array:
+    """Return the forms (k, 3, 3) in units of their largest entry, missing directions below all others.
+
+    A direction that is missing, a zero row, offers a utility of 0, and parents that are not yet apart can
+    make every true one negative: a player that chose it would be nowhere, and stay there.
+    """
+    size = jnp.max(jnp.abs(forms), axis=(1, 2), keepdims=True)
+    forms = forms / jnp.where(size > 0, size, 1)
+    missing = ~jnp.any(space != 0, axis=2).T  # (k, 3)
+    # Entries are at most 1, so no eigenvalue of three directions is below -3.
+    return jnp.where(missing[:, :, None] & jnp.eye(3, dtype=bool)[None], -4, forms)
+
+
 def _quadratic_forms(rows: Rows, gram: jax.Array, scores: jax.Array, views: jax.Array) -> jax.Array:
     """Return S_i' A_i S_i for every player, shape (k, 3, 3), from scores alone."""
     # cross[s, j, i] = <v_j, M s_i>: how direction s of player i overlaps player j.
@@ -116,7 +140,4 @@ def _quadratic_forms(rows: Rows, gram: jax.Array, scores: jax.Array, views: jax.
         [jnp.stack([jnp.diag(rows.gram(left, right)) for right in views]) for left in views]
     )
     forms = jnp.moveaxis(own, 2, 0) - penalty
-    # In units of each player's own reward, so that the eigenproblem is in range.
-    size = jnp.max(jnp.abs(forms), axis=(1, 2), keepdims=True)
-    forms = forms / jnp.where(size > 0, size, 1)
     return (forms + jnp.swapaxes(forms, 1, 2)) / 2
