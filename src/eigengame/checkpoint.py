@@ -194,7 +194,9 @@ def _like(start: Any, found: np.ndarray) -> Any:
         return int(found)
     if found.dtype != np.asarray(start).dtype:
         raise ValueError(f"{found.dtype} where {np.asarray(start).dtype} is expected")
-    return jax.device_put(found) if isinstance(start, jax.Array) else found
+    if not isinstance(start, jax.Array):
+        return found
+    return jax.device_put(found, start.sharding if len(start.devices()) > 1 else None)
 
 
 def _read_json(path: Path) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import Any, Literal
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -74,6 +75,10 @@ class EigenGamePCA(
         For the algorithms that have one, in units of one over a batch's largest eigenvalue.
     dtype : {"float32", "float64"}
         Precision to play in. `fit` plays data of up to 262,144 numbers in float64 in any case.
+    mesh : dict, str, Mesh or None
+        The devices to fit on: how many share the rows of a batch, the players and the features, such as
+        ``{"data": 2, "features": 4}``; or "auto", which takes all there are by what they would have to
+        tell each other. By default the one device that JAX takes.
     random_state : int, RandomState or None
         Where players start, and where probes look.
 
@@ -117,6 +122,7 @@ class EigenGamePCA(
         "forget": [Interval(Real, 0, 1, closed="right")],
         "step_size": [Interval(Real, 0, None, closed="neither"), None],
         "dtype": [StrOptions({"float32", "float64"})],
+        "mesh": [dict, str, Mesh, None],
         "random_state": ["random_state"],
     }
 
@@ -135,6 +141,7 @@ class EigenGamePCA(
         forget: float = 1.0,
         step_size: float | None = None,
         dtype: str = "float32",
+        mesh: Any = None,
         random_state: Any = None,
     ) -> None:
         self.n_components = n_components
@@ -149,6 +156,7 @@ class EigenGamePCA(
         self.forget = forget
         self.step_size = step_size
         self.dtype = dtype
+        self.mesh = mesh
         self.random_state = random_state
 
     _preparation: Preparation | None = None
@@ -194,7 +202,16 @@ class EigenGamePCA(
         size = batch_rows(self.batch_size, source.shape, 1, self._options.dtype)
         batches = None if n is None else -(-n // size)
         watchers = [*watchers_of(progress), *callback_watchers(self, batches)]
-        run = Run(source, weights, self._options, self.algorithm, self.batch_size, keeper, watchers)
+        run = Run(
+            source,
+            weights,
+            self._options,
+            self.algorithm,
+            self.batch_size,
+            keeper,
+            watchers,
+            self.mesh,
+        )
         try:
             call(watchers, "begin", {"source": source.name, "shape": source.shape})
             with _precision(self._options.dtype):

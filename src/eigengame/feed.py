@@ -21,6 +21,7 @@ import numpy as np
 from eigengame import _check
 from eigengame.game.rows import DenseRows
 from eigengame.game.sparse_rows import SparseRows
+from eigengame.parallel.placement import ONE_DEVICE, Placement
 from eigengame.sources import Block, Source
 
 AHEAD = 2
@@ -53,6 +54,8 @@ class Feed:
     ahead : int
         Batches that may be read before they are asked for; 0 reads each when it is, and so does a
         source in memory.
+    place : Placement
+        Where batches go: a mesh fills them up further, to what its devices can share.
     """
 
     source: Source
@@ -61,6 +64,7 @@ class Feed:
     weights: np.ndarray | None = None
     origin: np.ndarray | None = None
     ahead: int = AHEAD
+    place: Placement = ONE_DEVICE
 
     @property
     def shape(self) -> tuple[int | None, int]:
@@ -105,7 +109,8 @@ class Feed:
         with jax.enable_x64(self.dtype == np.float64):
             if self.source.sparse:
                 room = self.source.most_entries(self.size)
-                return Batch(sparse_rows(block.values, padded, self.dtype, room), read, counted)
+                made = sparse_rows(block.values, padded, self.dtype, room, self.place)
+                return Batch(made, read, counted)
             rows = self._dense(np.asarray(block.values), padded, weights is not None)
             return Batch(rows, read, counted)
 
@@ -114,16 +119,15 @@ class Feed:
         roots = np.sqrt(weights)
         whole = values.dtype.kind in "ui" and values.dtype.itemsize <= 2
         if whole and self.origin is None and not weighted:
-            return _widened(
-                jax.device_put(self._filled(values)), jax.device_put(roots), np.dtype(self.dtype)
-            )
+            placed = self.place.batch(self._filled(values)), self.place.per_row(roots)
+            return _widened(*placed, np.dtype(self.dtype))
         if self.origin is not None:
             values = np.subtract(values, self.origin, dtype=self.dtype)
         elif values.dtype != self.dtype or not values.flags.c_contiguous:
             values = np.ascontiguousarray(values, dtype=self.dtype)
         if weighted:
             values = values * roots[: len(values), None]
-        return DenseRows(jax.device_put(self._filled(values)), jax.device_put(roots))
+        return DenseRows(self.place.batch(self._filled(values)), self.place.per_row(roots))
 
     def _filled(self, values: np.ndarray) -> np.ndarray:
         """Return rows followed by zeros up to the batch's size."""
@@ -152,7 +156,13 @@ def refuse_unless_finite(feed: Feed, scatter: Any) -> None:
     )
 
 
-def sparse_rows(values: Any, weights: np.ndarray, dtype: Any, room: int | None) -> SparseRows:
+def sparse_rows(
+    values: Any,
+    weights: np.ndarray,
+    dtype: Any,
+    room: int | None,
+    place: Placement = ONE_DEVICE,
+) -> SparseRows:
     """Return CSR rows with a fixed number of places: `room`, or the next power of two."""
     count, size = int(values.nnz), len(weights)
     places = room if room is not None else max(64, 1 << (count - 1).bit_length())
@@ -163,11 +173,11 @@ def sparse_rows(values: Any, weights: np.ndarray, dtype: Any, room: int | None) 
     column[:count] = values.indices
     row[:count] = np.repeat(np.arange(values.shape[0], dtype=np.int32), np.diff(values.indptr))
     return SparseRows(
-        jax.device_put(entries),
-        jax.device_put(row),
-        jax.device_put(column),
-        jax.device_put(weights),
-        features=values.shape[1],
+        place.everywhere(entries),
+        place.everywhere(row),
+        place.everywhere(column),
+        place.everywhere(weights),
+        features=place.width(values.shape[1]),
     )
 
 

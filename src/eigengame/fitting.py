@@ -11,6 +11,7 @@ import numpy as np
 from eigengame import routes
 from eigengame.checkpoint import Keeper
 from eigengame.feed import Feed
+from eigengame.parallel.placement import placement_of
 from eigengame.plan import plan, refuse_unless_fits
 from eigengame.reading import Reading
 from eigengame.routes import Options
@@ -43,6 +44,8 @@ class Run:
     batch_size : int or "auto"
     keeper : Keeper or None
     watchers : sequence of Watcher
+    mesh : dict, str, Mesh or None
+        The devices it runs on.
     """
 
     source: Source
@@ -52,6 +55,7 @@ class Run:
     batch_size: int | Literal["auto"]
     keeper: Keeper | None = None
     watchers: Sequence[Any] = ()
+    mesh: Any = None
 
     def components(self, k: int) -> Fit:
         """Return k components."""
@@ -59,10 +63,13 @@ class Run:
         players, d = options.players(k, source.shape[1]), source.shape[1]
         batch = batch_rows(self.batch_size, source.shape, players, options.dtype)
         origin = far_origin(source, options.dtype) if options.center else None
-        feed = Feed(source, batch, options.dtype, self.weights, origin)
+        place = placement_of(self.mesh, batch, players, d)
+        feed = Feed(source, batch, options.dtype, self.weights, origin, place=place)
         shape = (0 if source.sparse else batch, d)
         passes = options.most_passes()
-        planned = plan(shape, players, options.dtype.itemsize, feed.held, passes=passes)
+        planned = plan(
+            shape, players, options.dtype.itemsize, feed.held, passes=passes, place=place
+        )
         call(self.watchers, "plan", planned)
         refuse_unless_fits(planned, batch, players)
         # A fit by share takes several: each keeps its own passes.

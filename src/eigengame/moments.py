@@ -11,6 +11,7 @@ import numpy as np
 
 from eigengame.game.rows import DenseRows, full_product
 from eigengame.game.sparse_rows import SparseRows
+from eigengame.parallel.placement import ONE_DEVICE, Placement
 
 
 class Moments(NamedTuple):
@@ -21,10 +22,19 @@ class Moments(NamedTuple):
     scatter: jax.Array
 
 
-def no_moments(d: int, dtype: Any) -> Moments:
+def no_moments(d: int, dtype: Any, place: Placement = ONE_DEVICE) -> Moments:
     """Return the moments of no rows."""
     zero, none = np.zeros((), dtype), np.zeros(d, dtype)
-    return Moments(jax.device_put(zero), jax.device_put(none), jax.device_put(none))
+    return Moments(place.everywhere(zero), place.per_feature(none), place.per_feature(none))
+
+
+def gathered_moments(moments: Moments, d: int, place: Placement) -> Moments:
+    """Return the moments of d features on one device."""
+    return Moments(
+        place.gathered(moments.weight),
+        place.gathered(moments.mean, d),
+        place.gathered(moments.scatter, d),
+    )
 
 
 def batch_moments(rows: DenseRows | SparseRows) -> Moments:

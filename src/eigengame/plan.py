@@ -7,6 +7,8 @@ from pathlib import Path
 
 import jax
 
+from eigengame.parallel.placement import ONE_DEVICE, Placement
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -43,9 +45,15 @@ class Plan:
 
 
 def plan(
-    shape: tuple[int, int], players: int, itemsize: int, held: int, *, passes: int = 1
+    shape: tuple[int, int],
+    players: int,
+    itemsize: int,
+    held: int,
+    *,
+    passes: int = 1,
+    place: Placement = ONE_DEVICE,
 ) -> Plan:
-    """Return what a run takes.
+    """Return what a run takes on each device.
 
     An update holds the players before and after it, their directions and two products on the way; a
     refinement holds players, moves and fresh directions, each with images, and the best so far.
@@ -62,15 +70,18 @@ def plan(
         Batches in memory at once.
     passes : int
         Passes that may be made.
+    place : Placement
+        Devices that share rows and features.
     """
-    batch, d = shape
+    layout = place.layout
+    batch, d = place.height(shape[0]) // layout.data, place.width(shape[1]) // layout.features
     arrays = 6 if passes == 1 else 14
     own_memory = jax.devices()[0].platform != "cpu"
     return Plan(
         batches=held * batch * d * itemsize,
         players=arrays * players * d * itemsize,
         features=8 * d * itemsize,
-        host=2 * batch * d * itemsize if own_memory else 0,
+        host=2 * shape[0] * shape[1] * itemsize if own_memory else 0,
     )
 
 

@@ -15,6 +15,7 @@ from eigengame.algorithms import Algorithm, Info
 from eigengame.game.rows import DenseRows, Rows, as_rows, floating, play_dtype
 from eigengame.game.sphere import into_ball, random_players, retract
 from eigengame.outcome import Outcome
+from eigengame.parallel.placement import ONE_DEVICE, Placement, placement_of
 
 
 class Played(NamedTuple):
@@ -47,6 +48,7 @@ def play(
     seed: int = 0,
     players: Any = None,
     state: Any = None,
+    mesh: Any = None,
 ) -> Played:
     """Play `rounds` rounds on the same rows.
 
@@ -67,14 +69,18 @@ def play(
         Where to start: rows of any length, brought to the sphere (or into the ball, by an algorithm
         that lives there).
     state : optional
-        The state of an earlier run of the same algorithm.
+        The state of an earlier run of the same algorithm, on the same mesh.
+    mesh : dict, str or Mesh, optional
+        Devices to play on, such as ``{"data": 2, "features": 4}``: see `eigengame.parallel`.
     """
     _algorithm(algorithm)
     rows = as_rows(rows)
     _check.whole("rounds", rounds)
-    state, found = _start(algorithm, rows, k, seed, players, state)
-    state, info = _rounds(algorithm, rounds, _no_finer(rows, found.dtype), state)
-    return _ended(algorithm, state, info, Outcome.ROUNDS_PLAYED)
+    place = _placement(mesh, rows, k)
+    state, found = _start(algorithm, rows, k, seed, players, state, place)
+    placed = place.rows(_no_finer(rows, found.dtype))
+    state, info = _rounds(algorithm, place, rounds, placed, state)
+    return _ended(algorithm, state, info, Outcome.ROUNDS_PLAYED, rows.width)
 
 
 def play_stream(
@@ -85,6 +91,7 @@ def play_stream(
     seed: int = 0,
     players: Any = None,
     state: Any = None,
+    mesh: Any = None,
 ) -> Played:
     """Play one update for each batch of a stream.
 
@@ -92,21 +99,23 @@ def play_stream(
     """
     _algorithm(algorithm)
     seen: list[Info] = []
-    found = None
+    found, place, width = None, ONE_DEVICE, 0
     for number, batch in enumerate(stream):
         rows = as_rows(batch, name=f"batch {number}")
         if found is None:
-            state, found = _start(algorithm, rows, k, seed, players, state)
+            place = _placement(mesh, rows, k)
+            state, found = _start(algorithm, rows, k, seed, players, state, place)
+            width = rows.width
         else:
-            _check.same_width(f"batch {number}", rows.width, "batch 0", found.shape[1])
+            _check.same_width(f"batch {number}", rows.width, "batch 0", width)
             _shared_or_own(algorithm, rows, found.shape[0])
-        state, info = _update(algorithm, _no_finer(rows, found.dtype), state)
+        state, info = _update(algorithm, place, place.rows(_no_finer(rows, found.dtype)), state)
         seen.append(info)
     if not seen:
         raise ValueError("stream has no batch: give at least one batch of rows.")
     # On the host: JAX stacks thousands of small arrays in time that grows with their square.
     info = jax.tree.map(lambda *parts: jnp.asarray(np.stack(parts)), *jax.device_get(seen))
-    return _ended(algorithm, state, info, Outcome.STREAM_ENDED)
+    return _ended(algorithm, state, info, Outcome.STREAM_ENDED, width)
 
 
 def _algorithm(algorithm: Any) -> None:
@@ -123,21 +132,33 @@ def _algorithm(algorithm: Any) -> None:
         )
 
 
+def _placement(mesh: Any, rows: Rows, k: int | None) -> Placement:
+    """Return where rows and players go."""
+    m = rows.values.shape[0] if isinstance(rows, DenseRows) else rows.width
+    return placement_of(mesh, m, k or 1, rows.width)
+
+
 def _start(
-    algorithm: Algorithm, rows: Rows, k: int | None, seed: int, players: Any, state: Any
+    algorithm: Algorithm,
+    rows: Rows,
+    k: int | None,
+    seed: int,
+    players: Any,
+    state: Any,
+    place: Placement,
 ) -> tuple[Any, jax.ShapeDtypeStruct]:
     """Return the state to play from, an earlier run's or a new one, and what its components are."""
     if state is None:
         players = _players(algorithm, rows, k, seed, players)
         _shared_or_own(algorithm, rows, players.shape[0])
-        state = algorithm.init(players)
+        state = place.state(algorithm, algorithm.init(players), players.shape[0])
         return state, jax.eval_shape(algorithm.components, state)
     if players is not None:
         raise ValueError("players and state: give one of them; a state has players of its own.")
     found = _described(algorithm, state)
     if k is not None and k != found.shape[0]:
         raise ValueError(f"k={k!r} but state has {found.shape[0]} players: leave k out.")
-    _check.same_width("state", found.shape[1], "rows", rows.width)
+    _check.same_width("state", found.shape[1], "rows", place.width(rows.width))
     _shared_or_own(algorithm, rows, found.shape[0])
     return state, found
 
@@ -223,25 +244,34 @@ def _no_finer(rows: Rows, dtype: Any) -> Rows:
     return jax.tree.map(cast, rows)
 
 
-@partial(jax.jit, static_argnums=(0, 1))
-def _rounds(algorithm: Algorithm, rounds: int, rows: Rows, state: Any) -> tuple[Any, Info]:
+@partial(jax.jit, static_argnums=(0, 1, 2))
+def _rounds(
+    algorithm: Algorithm, place: Placement, rounds: int, rows: Rows, state: Any
+) -> tuple[Any, Info]:
     """Return the state after `rounds` updates on the same rows, and what each of them saw."""
 
     def one(state: Any, _: None) -> tuple[Any, Info]:
-        return algorithm.update(rows, state)
+        return _updated(algorithm, place, rows, state)
 
     return jax.lax.scan(one, state, None, length=rounds)
 
 
-@partial(jax.jit, static_argnums=0)
-def _update(algorithm: Algorithm, rows: Rows, state: Any) -> tuple[Any, Info]:
+@partial(jax.jit, static_argnums=(0, 1))
+def _update(algorithm: Algorithm, place: Placement, rows: Rows, state: Any) -> tuple[Any, Info]:
     """Return the state after one update: compiled once for each algorithm and shape."""
-    return algorithm.update(rows, state)
+    return _updated(algorithm, place, rows, state)
 
 
-def _ended(algorithm: Algorithm, state: Any, info: Info, outcome: Outcome) -> Played:
+def _updated(algorithm: Algorithm, place: Placement, rows: Rows, state: Any) -> tuple[Any, Info]:
+    """Return the state after one update, where it was."""
+    k = jax.eval_shape(algorithm.components, state).shape[0]
+    state, info = algorithm.update(rows, state)
+    return place.kept(algorithm, state, k), info
+
+
+def _ended(algorithm: Algorithm, state: Any, info: Info, outcome: Outcome, width: int) -> Played:
     """Return what the run leaves, with its ending told apart from a divergence."""
-    components = algorithm.components(state)
+    components = algorithm.components(state)[:, :width]
     if not jnp.isfinite(components).all():
         outcome = Outcome.DIVERGED
     elif getattr(state, "active", len(components)) < len(components):

@@ -21,10 +21,12 @@ from eigengame.images import image
 from eigengame.moments import (
     Moments,
     batch_moments,
+    gathered_moments,
     merge_moments,
     no_moments,
 )
 from eigengame.outcome import Ending, Outcome
+from eigengame.parallel.placement import Placement
 from eigengame.reading import Given, Reading
 from eigengame.refine import MOST_PASSES, Found, Goal, refined
 
@@ -131,12 +133,12 @@ def from_stream(seen: stream.Stream, options: Options) -> Fitted:
 
 def _remembered(reading: Reading, k: int, options: Options) -> Fitted:
     """One remembered pass, and refinement where more passes are allowed."""
-    game, d = options.game(), reading.feed.shape[1]
-    begun = stream.begin(game, k, d, options.dtype, options.seed)
-    seen = stream.one_pass(game, reading, begun)
+    game, d, place = options.game(), reading.feed.shape[1], reading.feed.place
+    begun = stream.begin(game, k, d, options.dtype, options.seed, place)
+    seen = stream.one_pass(game, reading, begun, place)
     refuse_unless_finite(reading.feed, seen.moments.scatter)
     if options.most_passes() == 1 or reading.stopped:
-        fitted = from_stream(seen, options)
+        fitted = from_stream(stream.gathered(seen, d, place), options)
         if not reading.stopped:
             return fitted
         ending = Ending(Outcome.STOPPED, "remembered", 1)
@@ -151,19 +153,20 @@ def _remembered(reading: Reading, k: int, options: Options) -> Fitted:
         seed=options.seed + 2,
     )
     players = seen.state.memory.players
-    found = refined(goal, players, route="remembered, then refined", used=1)
+    found = _cut(refined(goal, players, route="remembered, then refined", used=1), d)
+    seen = stream.gathered(seen, d, place)
     return Fitted(found, seen.moments, seen.rows, seen)
 
 
 def _covariance(reading: Reading, k: int, options: Options) -> Fitted:
     """Accumulate M in one pass; then every further product is with M and the data is not read."""
-    d = reading.feed.shape[1]
+    d, place = reading.feed.shape[1], reading.feed.place
+    zero = place.square(jnp.zeros((d, d), options.dtype))
     total, moments, rows = reading.fold(
-        _add_covariance,
-        (jnp.zeros((d, d), options.dtype), no_moments(d, options.dtype), 0),
-        task="covariance",
+        _add_covariance, (zero, no_moments(d, options.dtype, place), 0), task="covariance"
     )
     refuse_unless_finite(reading.feed, moments.scatter)
+    total, moments = place.gathered(total, d, d), gathered_moments(moments, d, place)
     if options.center:
         total = total - moments.weight * moments.mean[:, None] * moments.mean[None, :]
     start = random_players(options.seed, options.players(k, d), d, options.dtype)
@@ -199,31 +202,39 @@ def _accumulate_covariance(
 
 def _steps(route: str, reading: Reading, k: int, options: Options) -> Fitted:
     """Play an algorithm of the registry: a pass for the mean, its own passes, one to measure."""
-    d = reading.feed.shape[1]
-    moments, rows = reading.fold(_count_moments, (no_moments(d, options.dtype), 0), task="moments")
+    d, place = reading.feed.shape[1], reading.feed.place
+    moments, rows = reading.fold(
+        _count_moments, (no_moments(d, options.dtype, place), 0), task="moments"
+    )
     refuse_unless_finite(reading.feed, moments.scatter)
     mean = moments.mean if options.center else None
     first = reading.feed.first()
-    unit = _unit(first, mean)
-    algorithm = _with_step_size(route, first, k, options, mean, unit)
-    state = algorithm.init(random_players(options.seed, k, d, options.dtype))
+    unit = _unit(first, mean, d, place)
+    begun = random_players(options.seed, k, d, options.dtype)
+    algorithm = _with_step_size(route, first, begun, options, mean, unit, place)
+    state = place.state(algorithm, algorithm.init(begun), k)
     for _ in range(options.passes):
         state = reading.fold(
-            lambda state, batch, _: _plain_step(algorithm, batch, state, mean, unit),
+            lambda state, batch, _: _plain_step(algorithm, place, batch, state, mean, unit),
             state,
             task=route,
         )
     players = algorithm.components(state)
     finite = bool(jnp.isfinite(players).all())
     outcome = Outcome.STREAM_ENDED if finite else Outcome.DIVERGED
-    players = players if finite else random_players(options.seed, k, d, options.dtype)
+    players = players if finite else place.players(begun)
     settled = orthonormalise(players)
     scale = scale_of(moments, rows, fading=False)
     measured = certificate(settled, image(reading, settled, mean, "measuring"), k, scale=scale)
     ending = Ending(outcome, route, options.passes + 2)
     components = np.asarray(players)
-    found = Found(components, measured.rayleigh * scale, measured, ending, components)
-    return Fitted(found, moments, rows)
+    found = _cut(Found(components, measured.rayleigh * scale, measured, ending, components), d)
+    return Fitted(found, gathered_moments(moments, d, place), rows)
+
+
+def _cut(found: Found, d: int) -> Found:
+    """Return what was found without the features that only fill up a mesh."""
+    return found._replace(components=found.components[:, :d], players=found.players[:, :d])
 
 
 def _count_moments(carry: Any, rows: Any, count: int) -> Any:
@@ -233,7 +244,13 @@ def _count_moments(carry: Any, rows: Any, count: int) -> Any:
 
 
 def _with_step_size(
-    route: str, first: Any, k: int, options: Options, mean: jax.Array | None, unit: float
+    route: str,
+    first: Any,
+    players: jax.Array,
+    options: Options,
+    mean: jax.Array | None,
+    unit: float,
+    place: Placement,
 ) -> Algorithm:
     """Return the algorithm of that name, made for batches whose largest eigenvalue is near 1."""
     settings: dict[str, Any] = {}
@@ -241,9 +258,9 @@ def _with_step_size(
     if "step_size" in fields:
         settings["step_size"] = 0.25 if options.step_size is None else options.step_size
     if "eigenvalues" in fields:
-        plain = Remembered()
-        state = plain.init(random_players(options.seed, k, first.width, options.dtype))
-        state = _plain_step(plain, first, state, mean, unit)
+        plain, k = Remembered(), len(players)
+        state = place.state(plain, plain.init(players), k)
+        state = _plain_step(plain, place, first, state, mean, unit)
         strengths = np.asarray(state.memory.strengths, np.float64)
         # Strictly falling, as the theorem asks, also where the batch has repeated values.
         falling = strengths[: k + 1] * (1 - 1e-6 * np.arange(min(k + 1, strengths.size)))
@@ -251,13 +268,19 @@ def _with_step_size(
     return make(route, **settings)
 
 
-@partial(jax.jit, static_argnums=0)
+@partial(jax.jit, static_argnums=(0, 1))
 def _plain_step(
-    algorithm: Algorithm, rows: DenseRows, state: Any, mean: jax.Array | None, unit: float
+    algorithm: Algorithm,
+    place: Placement,
+    rows: DenseRows,
+    state: Any,
+    mean: jax.Array | None,
+    unit: float,
 ) -> Any:
     """Return the state after one batch of centred rows in the given unit."""
     scaled = (rows.centred(mean).values / unit).astype(rows.values.dtype)
-    return algorithm.update(DenseRows(scaled, rows.roots), state)[0]
+    k = jax.eval_shape(algorithm.components, state).shape[0]
+    return place.kept(algorithm, algorithm.update(DenseRows(scaled, rows.roots), state)[0], k)
 
 
 @jax.jit
@@ -266,10 +289,10 @@ def _add_moments(moments: Moments, rows: Any) -> Moments:
     return merge_moments(moments, batch_moments(rows))
 
 
-def _unit(rows: DenseRows, mean: jax.Array | None) -> float:
+def _unit(rows: DenseRows, mean: jax.Array | None, d: int, place: Placement) -> float:
     """Return the root of one batch's largest eigenvalue: the unit that step sizes are told in."""
-    plain, d = rows.centred(mean), rows.width
-    players = random_players(0, min(4, d), d, rows.values.dtype)
+    plain = rows.centred(mean)
+    players = place.players(random_players(0, min(4, d), d, rows.values.dtype))
     for _ in range(10):
         players = plain.directions(plain.scores(orthonormalise(players)))
     top = float(settle(plain, orthonormalise(players))[0][0])

@@ -13,15 +13,18 @@ import numpy as np
 from eigengame.algorithms import Remembered
 from eigengame.algorithms.remembered import RememberedState
 from eigengame.certificate import Certificate
+from eigengame.game.memory import Memory
 from eigengame.game.rows import DenseRows
 from eigengame.metrics import angular_error
 from eigengame.moments import (
     Moments,
     batch_moments,
     fade_moments,
+    gathered_moments,
     merge_moments,
     no_moments,
 )
+from eigengame.parallel.placement import ONE_DEVICE, Placement
 from eigengame.reading import Passes
 
 
@@ -51,12 +54,20 @@ class Stream(NamedTuple):
         return newer if 4 * newer[0] <= 3 * self.rows else older
 
 
-def begin(algorithm: Remembered, k: int, d: int, dtype: Any, seed: int) -> Stream:
+def begin(
+    algorithm: Remembered,
+    k: int,
+    d: int,
+    dtype: Any,
+    seed: int,
+    place: Placement = ONE_DEVICE,
+) -> Stream:
     """Return a game in which nothing has been seen."""
     players = _start(algorithm.players_for(k, d), d, dtype, seed)
     state = algorithm.remember_nothing(jax.device_put(players), k)
-    start = (0, jax.device_put(players[:k]))
-    return Stream(state, no_moments(d, dtype), 0, (start, start))
+    state = place.state(algorithm, state, k)
+    start = (0, place.players(players[:k]))
+    return Stream(state, no_moments(d, dtype, place), 0, (start, start))
 
 
 def _start(count: int, d: int, dtype: Any, seed: int) -> np.ndarray:
@@ -69,9 +80,11 @@ def _start(count: int, d: int, dtype: Any, seed: int) -> np.ndarray:
     return np.linalg.inv(factor).astype(dtype) @ draws
 
 
-def take(algorithm: Remembered, memory: Stream, rows: Any, count: int) -> Stream:
+def take(
+    algorithm: Remembered, memory: Stream, rows: Any, count: int, place: Placement = ONE_DEVICE
+) -> Stream:
     """Return the game after one more batch, of which `count` rows are not padding."""
-    state, moments, components = _step(algorithm, rows, memory.state, memory.moments)
+    state, moments, components = _step(algorithm, place, rows, memory.state, memory.moments)
     seen, (_, newer) = memory.rows + count, memory.looks
     if seen < max(2 * newer[0], 1):
         return Stream(state, moments, seen, memory.looks)
@@ -94,9 +107,9 @@ def moved(stream: Stream, shift: jax.Array) -> Stream:
     return stream._replace(state=state, moments=moments._replace(mean=moments.mean + shift))
 
 
-@partial(jax.jit, static_argnums=0)
+@partial(jax.jit, static_argnums=(0, 1))
 def _step(
-    algorithm: Remembered, rows: Any, state: RememberedState, moments: Moments
+    algorithm: Remembered, place: Placement, rows: Any, state: RememberedState, moments: Moments
 ) -> tuple[RememberedState, Moments, jax.Array]:
     """Return state, moments and components after one batch: one compilation for each shape."""
     counted = rows
@@ -108,12 +121,36 @@ def _step(
     if algorithm.forget == 1 and isinstance(rows, DenseRows):
         rows = replace(rows, mean=own.mean)
     state, _ = algorithm.update(rows, state)
+    state = place.kept(algorithm, state, state.like.shape[0])
     return state, moments, algorithm.components(state)
 
 
-def one_pass(algorithm: Remembered, reading: Passes, begun: Stream) -> Stream:
+def one_pass(
+    algorithm: Remembered, reading: Passes, begun: Stream, place: Placement = ONE_DEVICE
+) -> Stream:
     """Return the game after one pass over the data."""
-    return reading.fold(partial(take, algorithm), begun, task="remembered", tell=so_far)
+    step = partial(take, algorithm, place=place)
+    return reading.fold(step, begun, task="remembered", tell=so_far)
+
+
+def gathered(stream: Stream, d: int, place: Placement) -> Stream:
+    """Return the game of d features on one device, to go on with anywhere."""
+    if place.mesh is None:
+        return stream
+    here, state, memory = place.gathered, stream.state, stream.state.memory
+    memory = Memory(
+        players=here(memory.players, len(memory.players), d),
+        strengths=here(memory.strengths),
+        mean=here(memory.mean, d),
+        weight=here(memory.weight),
+    )
+    older, newer = ((rows, here(look, len(look), d)) for rows, look in stream.looks)
+    return Stream(
+        RememberedState(memory, here(state.like), here(state.step)),
+        gathered_moments(stream.moments, d, place),
+        stream.rows,
+        (older, newer),
+    )
 
 
 def so_far(seen: Stream) -> dict[str, float]:

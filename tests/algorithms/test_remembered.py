@@ -19,6 +19,7 @@ from eigengame import (
 from eigengame.game.gram_space import cheaper_in_gram_space, equilibrium_of_all
 from eigengame.game.memory import Memory, RememberedRows
 from eigengame.game.rounds import joint_round, nearly_orthonormal
+from eigengame.parallel.placement import ONE_DEVICE
 from eigengame.playing import _update
 from tests.tolerance import assert_close
 
@@ -40,9 +41,8 @@ def stream_of(x, size, game, dtype="float64", k=K):
         weights = np.zeros(size, dtype)
         weights[: len(block)] = 1
         values = np.pad(block, ((0, size - len(block)), (0, 0))).astype(dtype)
-        state, _ = _update(
-            game, DenseRows.weighted(jnp.asarray(values), jnp.asarray(weights)), state
-        )
+        rows = DenseRows.weighted(jnp.asarray(values), jnp.asarray(weights))
+        state, _ = _update(game, ONE_DEVICE, rows, state)
     return state
 
 

@@ -91,6 +91,14 @@ class Game:
         Literal["float32", "float64"],
         typer.Option(help="Precision to play in.", rich_help_panel=PLAY),
     ] = "float32"
+    mesh: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZES",
+            help="Devices to share the work: data=2,features=4, or auto for all there are.",
+            rich_help_panel=PLAY,
+        ),
+    ] = None
     seed: Annotated[int, typer.Option(min=0, help="Where players start.", rich_help_panel=PLAY)] = 0
 
     def parameters(self) -> dict[str, Any]:

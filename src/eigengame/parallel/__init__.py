@@ -1,0 +1,1 @@
+"""Out of one device: meshes, what moves between their devices, hosts, and engines that are already there."""

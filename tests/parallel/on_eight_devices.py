@@ -1,0 +1,128 @@
+"""What tests of meshes look at, worked out in a process with eight simulated devices, and printed as JSON.
+
+Devices are simulated by a flag that JAX reads once, before it begins: so not in the process of the tests, but
+in one that they start with the flag set (`test_mesh.py`).
+"""
+
+import json
+import sys
+
+import numpy as np
+
+from eigengame import (
+    REGISTRY,
+    EigenGamePCA,
+    FrequentDirections,
+    Remembered,
+    Sequential,
+    make,
+    metrics,
+    play,
+)
+from eigengame.parallel.collectives import bytes_moved, collectives
+from eigengame.parallel.cost import bytes_exchanged
+from eigengame.parallel.layout import Layout, mesh_of
+from eigengame.parallel.placement import Placement
+from eigengame.playing import _update
+
+K, D, M = 5, 37, 50
+"""Nothing of which two or eight is a divisor."""
+
+AXES = {
+    "data": {"data": 8},
+    "players": {"players": 5},
+    "features": {"features": 8},
+    "two of each": {"data": 2, "players": 2, "features": 2},
+}
+X = np.random.default_rng(0).normal(size=(M, D)) / np.arange(1, D + 1)
+
+
+def algorithm(name):
+    if name == "sequential":
+        return Sequential(tuple(np.linspace(60, 10, K + 1)), cap=2)
+    return FrequentDirections(10) if name == "frequent_directions" else make(name)
+
+
+def played(axes):
+    """How far each algorithm is, after three rounds on a mesh, from where it is on one device."""
+    found = {}
+    for name in REGISTRY:
+        game = algorithm(name)
+        alone = play(game, X, k=K, rounds=3).components
+        for axis in axes if name in ("alpha", "remembered") else ["two of each"]:
+            shared = play(game, X, k=K, rounds=3, mesh=AXES[axis]).components
+            # Rows filled up take places in a sketch, so that it shrinks at other times.
+            found[f"{name} {axis}"] = float(
+                metrics.angular_error(np.asarray(shared), np.asarray(alone)).max()
+            )
+    return found
+
+
+def fitted():
+    """How far estimators on a mesh are from one on one device."""
+    x = np.random.default_rng(1).normal(size=(301, D)) / np.arange(1, D + 1) + 1
+    found = {}
+    for kind, options in {
+        "one pass": {},
+        "refined": {"tol": 1e-3},
+        "covariance": {"algorithm": "auto", "extra": 30},
+        "oja": {"algorithm": "oja"},
+    }.items():
+        alone = EigenGamePCA(K, batch_size=M, random_state=0, **options).fit(x)
+        shared = EigenGamePCA(
+            K, batch_size=M, random_state=0, mesh={"data": 2, "features": 4}, **options
+        ).fit(x)
+        found[kind] = {
+            "angle": float(metrics.angular_error(shared.components_, alone.components_).max()),
+            "variance": float(
+                np.abs(shared.explained_variance_ / alone.explained_variance_ - 1).max()
+            ),
+            "mean": float(np.abs(shared.mean_ - alone.mean_).max()),
+            "shape": list(shared.components_.shape),
+            "certified": shared.certificate_.kind,
+        }
+    more = EigenGamePCA(K, batch_size=M, random_state=0, mesh="auto").fit(x).partial_fit(x)
+    twice = EigenGamePCA(K, batch_size=M, random_state=0).fit(x).partial_fit(x)
+    found["partial_fit goes on"] = {
+        "angle": float(metrics.angular_error(more.components_, twice.components_).max())
+    }
+    return found
+
+
+def compiled(game, layout, m, k, d):
+    """One update, compiled for arrays that are never made."""
+    place = Placement(mesh_of(layout))
+    return _update.lower(game, place, *place.described(game, m, k, d)).compile()
+
+
+def moved():
+    """The bytes that compiled updates exchange, and those that the cost model tells."""
+    found, (m, k, d) = {}, (64, 8, 4096)
+    games = {"alpha": make("alpha"), "remembered": Remembered(extra=8, space="score")}
+    for name, game in games.items():
+        for axis in ("data", "features"):
+            layout = Layout(**{axis: 8})
+            program = compiled(game, layout, m, k, d)
+            players = k if name == "alpha" else k + 8
+            found[f"{name} {axis}"] = {
+                "bytes": bytes_moved(program),
+                "count": len(collectives(program)),
+                "told": bytes_exchanged(layout, m, players, d, remembered=name == "remembered"),
+            }
+    return found
+
+
+def memory():
+    """The bytes that a device needs for an update at the paper's width, by the devices that share features."""
+    found = {}
+    for features in (1, 2, 4, 8):
+        analysis = compiled(
+            Remembered(extra=0, space="gram"), Layout(features=features), 128, 32, 20_000_000
+        ).memory_analysis()
+        found[str(features)] = analysis.argument_size_in_bytes + analysis.temp_size_in_bytes
+    return found
+
+
+if __name__ == "__main__":
+    parts = {"played": lambda: played(AXES), "fitted": fitted, "moved": moved, "memory": memory}
+    print(json.dumps({name: parts[name]() for name in sys.argv[1:]}))
