@@ -73,6 +73,8 @@ class Keeper:
         Seconds between two checkpoints.
     seed : int
         Of a new run; one that goes on has its own.
+
+    Of several processes that run together, the first writes and all read.
     """
 
     def __init__(
@@ -94,11 +96,12 @@ class Keeper:
         for left in self.folder.glob(".*.safetensors.*"):  # a process that was killed while writing
             left.unlink(missing_ok=True)
         about = self.folder / "run.json"
+        self._writes = jax.process_index() == 0
         if about.exists():
             kept = _read_json(about)
             self.seed = int(kept.pop("seed", seed))
             _same_run(kept, facts, self.folder)
-        else:
+        elif self._writes:
             with written_whole(about) as draft:
                 draft.write_text(json.dumps(facts | {"seed": seed}, indent=2))
 
@@ -114,9 +117,10 @@ class Keeper:
 
     def keep(self, number: int, carry: Any, row: int, *, ended: bool = False) -> None:
         """Write the carry of a pass that has reached a row."""
-        arrays = {str(i): np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(carry))}
-        about = {"row": str(row), "ended": str(int(ended)), "number": str(number)}
-        write_arrays(self._path(number), arrays, about)
+        if self._writes:
+            arrays = {str(i): np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(carry))}
+            about = {"row": str(row), "ended": str(int(ended)), "number": str(number)}
+            write_arrays(self._path(number), arrays, about)
         self._last = time.monotonic()
 
     def recall(self, number: int, start: Any) -> tuple[Any, int, bool]:

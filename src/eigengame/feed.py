@@ -22,7 +22,7 @@ from eigengame import _check
 from eigengame.game.rows import DenseRows
 from eigengame.game.sparse_rows import SparseRows
 from eigengame.parallel.placement import ONE_DEVICE, Placement
-from eigengame.sources import Block, Source
+from eigengame.sources import Block, Random, Source
 
 AHEAD = 2
 """Batches read before they are asked for."""
@@ -81,30 +81,54 @@ class Feed:
 
     def __call__(self, start: int = 0) -> Iterator[Batch]:
         """Give the batches of one pass from row `start` on."""
-        made = (self._batch(begin, block) for begin, block in self._blocks(start))
+        made = (self._batch(*one) for one in self._blocks(start))
         return ahead(made, self.ahead) if self.ahead and self.source.slow else made
 
     def first(self) -> Any:
         """Return the first batch."""
         return self._batch(*next(self._blocks(0))).rows
 
-    def _blocks(self, start: int) -> Iterator[tuple[int, Block]]:
-        """Give blocks with the row each begins at."""
+    def _blocks(self, start: int) -> Iterator[tuple[int, int, Block]]:
+        """Give the row a block begins at, the rows of its whole batch, and the block."""
+        if self.place.processes > 1:
+            yield from self._own_blocks(start)
+            return
         begin = start
         for block in self.source.blocks(start, self.size):
-            yield begin, block
+            yield begin, len(block), block
             begin += len(block)
 
-    def _batch(self, begin: int, block: Block) -> Batch:
+    def _own_blocks(self, start: int) -> Iterator[tuple[int, int, Block]]:
+        """Give the same for the part of each batch that is this process's own; it may be empty."""
+        (offset, own), source, n = self.place.own_rows(self.size), self.source, self.source.shape[0]
+        if isinstance(source, Random) and n is not None:
+            for begin in range(start, n, self.size):
+                end = min(begin + self.size, n)
+                first = min(begin + offset, end)
+                last = min(first + own, end)
+                values = source.read(first, last) if last > first else source.read(0, 1)[:0]
+                yield first, end - begin, Block(values)
+            return
+        begin = start
+        for block in source.blocks(start, self.size):
+            if block.weights is not None:
+                raise ValueError(
+                    f"{source.name} leaves rows out as it is read, which several processes cannot agree on: "
+                    "fill what is missing, or prepare the data first."
+                )
+            yield begin + offset, len(block), Block(block.values[offset : offset + own])
+            begin += len(block)
+
+    def _batch(self, begin: int, read: int, block: Block) -> Batch:
         """Return a block as rows of this feed's shape."""
-        read = len(block)
+        own = len(block)
         counted = read if block.weights is None else int(np.count_nonzero(block.weights))
         weights = block.weights
         if self.weights is not None:
-            given = self.weights[begin : begin + read]
+            given = self.weights[begin : begin + own]
             weights = given if weights is None else given * weights
-        padded = np.zeros(self.size, self.dtype)
-        padded[:read] = 1 if weights is None else weights
+        padded = np.zeros(self._rows, self.dtype)
+        padded[:own] = 1 if weights is None else weights
         # The switch belongs to a thread, and this may be the reader's.
         with jax.enable_x64(self.dtype == np.float64):
             if self.source.sparse:
@@ -129,9 +153,14 @@ class Feed:
             values = values * roots[: len(values), None]
         return DenseRows(self.place.batch(self._filled(values)), self.place.per_row(roots))
 
+    @property
+    def _rows(self) -> int:
+        """Rows that this process brings to a batch."""
+        return self.size if self.place.processes == 1 else self.place.own_rows(self.size)[1]
+
     def _filled(self, values: np.ndarray) -> np.ndarray:
         """Return rows followed by zeros up to the batch's size."""
-        missing = self.size - len(values)
+        missing = self._rows - len(values)
         return np.pad(values, ((0, missing), (0, 0))) if missing else np.asarray(values)
 
 

@@ -14,6 +14,7 @@ import jax
 
 from eigengame.checkpoint import Interrupted, Keeper
 from eigengame.feed import Feed
+from eigengame.parallel.hosts import agree
 from eigengame.sources import SourceError
 from eigengame.watch import Progress, Watcher
 
@@ -70,6 +71,7 @@ class Reading:
         carry, row, ended = start, 0, False
         if self.keeper is not None:
             carry, row, ended = self.keeper.recall(number, start)
+            agree("rows to go on from", -1 if ended else row)
         if ended:
             return carry
         total, begun, before = self.feed.shape[0], row, None

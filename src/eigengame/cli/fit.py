@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from eigengame.cli.game import Game
+from eigengame.cli.hosting import ending_together, joined
 from eigengame.cli.opening import Opening, Preparing, opened_for_fit
 from eigengame.cli.options import Data, Force, Json, Quiet, component_count, grouped
 from eigengame.cli.running import guarded, keep_compiled, stoppable
@@ -21,6 +22,8 @@ EXAMPLES = (
     "eigengame fit table.csv -k 8 --columns height,weight,age --scale two-pass --tol 0.01",
     "eigengame fit cells.h5ad -k 50 --counts log-normalise --checkpoint run/ -o cells.safetensors",
 )
+
+HOSTS = "Several processes"
 
 FEW = 16
 """Components where nobody says how many."""
@@ -62,6 +65,27 @@ def fit(
     tensorboard: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Write progress for TensorBoard.")
     ] = None,
+    hosts: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Fit together with other processes that run this command: auto under Slurm, Open MPI or "
+            "Kubernetes, or the address of process 0, such as 10.0.0.1:9911.",
+            rich_help_panel=HOSTS,
+        ),
+    ] = None,
+    host_count: Annotated[
+        int | None, typer.Option(min=1, help="How many processes.", rich_help_panel=HOSTS)
+    ] = None,
+    host_index: Annotated[
+        int | None, typer.Option(min=0, help="Which one this is, from 0.", rich_help_panel=HOSTS)
+    ] = None,
+    host_wait: Annotated[
+        float,
+        typer.Option(
+            metavar="SECONDS", min=1, help="How long to wait for all.", rich_help_panel=HOSTS
+        ),
+    ] = 120.0,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
@@ -72,6 +96,7 @@ def fit(
     k = None if components is None else component_count(components)
     target = Path(f"{stem_of(data)}.safetensors") if output is None else output
     refuse_target(target, (".safetensors",), force=force)
+    first = hosts is None or joined(hosts, host_count, host_index, host_wait)
     source = opened_for_fit(data, opening, preparing)
     from eigengame import Checkpoint, EigenGamePCA
 
@@ -79,8 +104,11 @@ def fit(
     began = time.perf_counter()
     pca = EigenGamePCA(_few(source) if k is None else k, **game.parameters())
     kept = None if checkpoint is None else Checkpoint(checkpoint, checkpoint_every)
-    with stoppable(checkpoint):
-        pca.fit(source, checkpoint=kept, progress=watchers(quiet, log, tensorboard))
+    seen = watchers(quiet, log, tensorboard) if first else False
+    with stoppable(checkpoint), ending_together(hosts):
+        pca.fit(source, checkpoint=kept, progress=seen)
+    if not first:
+        return
     pca.save(target)
     if json:
         seconds = time.perf_counter() - began

@@ -47,14 +47,36 @@ class Placement:
         """Return m rows filled up to a multiple of the devices that share them."""
         return _up(m, self.layout.data)
 
+    @property
+    def processes(self) -> int:
+        """How many processes share the mesh; each brings its own rows of a batch."""
+        return (
+            1 if self.mesh is None else len({one.process_index for one in self.mesh.devices.flat})
+        )
+
+    def own_rows(self, m: int) -> tuple[int, int]:
+        """Return where in a batch of m rows this process's own begin, and how many they are, filled up."""
+        each = self.height(m) // self.processes
+        return (jax.process_index() * each if self.processes > 1 else 0), each
+
     def batch(self, values: Any) -> jax.Array:
-        """Place rows (m, d), filled up in both ways."""
+        """Place rows (m, d), this process's own, filled up in both ways."""
         m, d = values.shape
-        return self._put(_filled(values, (self.height(m), self.width(d))), P("data", "features"))
+        return self._put_rows(_filled(values, (self._own(m), self.width(d))), P("data", "features"))
 
     def per_row(self, values: Any) -> jax.Array:
-        """Place one number for each row of a batch (m,); rows filled up have 0."""
-        return self._put(_filled(values, (self.height(len(values)),)), P("data"))
+        """Place one number for each row of a batch (m,), this process's own; rows filled up have 0."""
+        return self._put_rows(_filled(values, (self._own(len(values)),)), P("data"))
+
+    def _own(self, m: int) -> int:
+        """Return how many rows this process brings where it has m of them."""
+        return _up(m, max(self.layout.data // self.processes, 1))
+
+    def _put_rows(self, values: Any, spec: P) -> jax.Array:
+        """Place rows that this process has read."""
+        if self.processes == 1:
+            return self._put(values, spec)
+        return jax.make_array_from_process_local_data(self._sharding(spec), np.asarray(values))
 
     def players(self, values: Any) -> jax.Array:
         """Place players (k, d): features filled up, players split where their number divides."""
@@ -173,12 +195,27 @@ def placement_of(mesh: Any, m: int = 1, players: int = 1, d: int = 1) -> Placeme
 
     `m`, `players` and `d` are the rows of a batch, the players and the features, by which "auto" decides.
     """
+    if jax.process_count() > 1:
+        return _between_processes(mesh)
     if mesh is None:
         return ONE_DEVICE
     if isinstance(mesh, str) and mesh == "auto":
         layout = best_layout(jax.device_count(), m, players, d)
         return ONE_DEVICE if layout.devices == 1 else Placement(mesh_of(layout))
     return Placement(mesh_of(mesh))
+
+
+def _between_processes(mesh: Any) -> Placement:
+    """Return a placement on all devices of all processes: each process has rows of its own."""
+    count = jax.process_count()
+    automatic = mesh is None or (isinstance(mesh, str) and mesh == "auto")
+    placed = Placement(mesh_of({"data": jax.device_count()} if automatic else mesh))
+    if placed.layout.data % count or placed.layout.devices != jax.device_count():
+        raise ValueError(
+            f"mesh={placed.layout} between {count} processes with {jax.device_count()} devices: take all "
+            f"devices, and share rows between processes: give data as a multiple of {count}."
+        )
+    return placed
 
 
 MANY = 1_000_003

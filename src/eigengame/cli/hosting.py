@@ -1,0 +1,34 @@
+"""Commands that run as one of several processes."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+from eigengame.cli.running import FAILED, say
+
+
+def joined(hosts: str, count: int | None, index: int | None, wait: float) -> bool:
+    """Meet the other processes, and say whether this one is the first, which speaks and writes."""
+    from eigengame.parallel.hosts import hosts_of, join
+
+    join(hosts_of(hosts, count, index), wait)
+    import jax
+
+    return jax.process_index() == 0
+
+
+@contextlib.contextmanager
+def ending_together(hosts: str | None) -> Iterator[None]:
+    """End with a clear message, and at once, where another process is gone."""
+    if hosts is None:
+        yield
+        return
+    from eigengame.parallel.hosts import HostLost, leave, together
+
+    try:
+        with together():
+            yield
+    except HostLost as error:
+        say(str(error))
+        leave(FAILED)
