@@ -1,5 +1,7 @@
 """Principal components as the Nash equilibrium of a game."""
 
+import importlib
+import importlib.util
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
@@ -16,6 +18,9 @@ def __getattr__(name: str) -> Any:
     if name == "__all__":
         return __dir__()
     if not name.startswith("_"):
+        # A module is no reason to bring in all names: what they need may be what is being imported.
+        if importlib.util.find_spec(f"{__name__}.{name}") is not None:
+            return importlib.import_module(f"{__name__}.{name}")
         from eigengame import _public
 
         if hasattr(_public, name):

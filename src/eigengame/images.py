@@ -7,6 +7,7 @@ images follow by linearity.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -52,14 +53,22 @@ def image(
     """
     total = jnp.zeros_like(block)
     if mean is None:
-        return source.fold(lambda total, rows, _: _accumulate(rows, block, total), total, task=task)
+        return source.fold(partial(_add, block), total, task=task)
     level, sums = full_product(mean[None, :], block.T), jnp.zeros((block.shape[0], 1), block.dtype)
-    total, sums = source.fold(
-        lambda carry, rows, _: _accumulate_centred(rows, block, level, *carry),
-        (total, sums),
-        task=task,
-    )
+    total, sums = source.fold(partial(_add_centred, block, level), (total, sums), task=task)
     return total - sums * mean[None, :]
+
+
+def _add(block: jax.Array, total: jax.Array, rows: Any, _: int) -> jax.Array:
+    """Add one batch: a step by name, which can be sent to where the rows are."""
+    return _accumulate(rows, block, total)
+
+
+def _add_centred(
+    block: jax.Array, level: jax.Array, carry: tuple[jax.Array, jax.Array], rows: Any, _: int
+) -> tuple[jax.Array, jax.Array]:
+    """Add one batch about the mean."""
+    return _accumulate_centred(rows, block, level, *carry)
 
 
 @jax.jit

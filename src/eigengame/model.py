@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import linalg
 from scipy.sparse import issparse
+
+from eigengame.sources import Source
 
 
 class Model(NamedTuple):
@@ -36,6 +39,14 @@ class Model(NamedTuple):
         centre = self.mean @ self.components.T.astype(np.float64)
         scores = rows @ self.components.T.astype(dtype) - centre.astype(dtype)
         return scores / self._spread().astype(dtype) if whiten else scores
+
+    def score_blocks(self, source: Source, size: int, *, whiten: bool) -> Iterator[np.ndarray]:
+        """Give the scores of a source block by block; rows that are passed over have NaN."""
+        for block in source.blocks(0, size):
+            scores = self.project(block.values, whiten=whiten)
+            if block.weights is not None:
+                scores[block.weights == 0] = np.nan
+            yield scores
 
     def restore(self, scores: np.ndarray, *, whiten: bool) -> np.ndarray:
         """Return rows (n, d) from scores."""

@@ -93,11 +93,22 @@ def take(
 
 def merge(algorithm: Remembered, one: Stream, other: Stream) -> Stream:
     """Return the game of both streams together, as if one had followed the other."""
-    state = algorithm.merge(one.state, other.state)
-    moments = merge_moments(one.moments, other.moments)
+    state, moments = _merge(algorithm, one.state, other.state, one.moments, other.moments)
     larger = one if one.rows >= other.rows else other
     look = (larger.rows, algorithm.components(larger.state))
     return Stream(state, moments, one.rows + other.rows, (look, look))
+
+
+@partial(jax.jit, static_argnums=0)
+def _merge(
+    algorithm: Remembered,
+    one: RememberedState,
+    other: RememberedState,
+    moments: Moments,
+    others: Moments,
+) -> tuple[RememberedState, Moments]:
+    """Return state and moments of both: compiled as one, where step by step takes much longer."""
+    return algorithm.merge(one, other), merge_moments(moments, others)
 
 
 def moved(stream: Stream, shift: jax.Array) -> Stream:

@@ -18,11 +18,12 @@ from eigengame.cli import (
     inspect,
     merge,
     report,
+    reproduce,
     transform,
 )
 from eigengame.cli.running import OK, STOPPED, USAGE, say
 
-COMMANDS = (fit, transform, certify, inspect, merge, compare, report, demo, algorithms)
+COMMANDS = (fit, transform, certify, inspect, merge, compare, report, demo, algorithms, reproduce)
 
 app = typer.Typer(
     name="eigengame",

@@ -33,7 +33,8 @@ def whiten(overlaps: jax.Array) -> tuple[jax.Array, jax.Array]:
     a tenth; else directions within rounding of the others are found by their eigenvalues, and left out.
     """
     factor = jnp.linalg.cholesky(overlaps)
-    apart = jnp.min(jnp.diag(factor)) > 0.03  # false where the factor does not exist and is NaN
+    # False where the factor does not exist and is NaN: compared one by one, since XLA may lose NaN in a min.
+    apart = jnp.all(jnp.diag(factor) > 0.03)
     return jax.lax.cond(apart, _whiten_triangular, lambda _: _whiten_spectral(overlaps), factor)
 
 

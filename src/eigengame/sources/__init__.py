@@ -60,6 +60,8 @@ OBJECTS = {
     "torch": "torch_data:from_torch",
     "jax": "device:from_jax",
     "jaxlib": "device:from_jax",
+    "dask": "dask_blocks:from_dask",
+    "dask_expr": "dask_blocks:from_dask",
 }
 """What opens an object, by the library its class belongs to."""
 
@@ -75,16 +77,18 @@ def as_source(data: Any, **options: Any) -> Source:
 
     Parameters
     ----------
-    data : Source, array, sparse matrix, data frame, dataset, path, or iterable of arrays
+    data : Source, array, sparse matrix, data frame, dataset, path, list of paths, or iterable of arrays
         Paths may be files, folders, or addresses that fsspec knows where the library beneath takes
-        them; `FILES` says which endings are known.
+        them; `FILES` says which endings are known. Rows of several paths follow one another.
     **options
         Passed to what opens it, for example `key="layers/counts"` or `columns=["a", "b"]`.
     """
     if isinstance(data, Source):
         return data
     if isinstance(data, (str, os.PathLike)):
-        return _open_path(os.fspath(data), options)
+        source = _open_path(os.fspath(data), options)
+        source.came_from = (_absolute(os.fspath(data)), options)
+        return source
     if issparse(data):
         return _made("sparse:SparseSource", data, {"name": "X"} | options)
     library = library_of(data)
@@ -140,6 +144,20 @@ def _open_path(path: str, options: dict[str, Any]) -> Source:
     )
 
 
+def _absolute(path: str) -> str:
+    """Return a path that means the same from any folder; addresses do so as they are."""
+    return path if "://" in path else os.path.abspath(path)
+
+
+def is_paths(data: Any) -> bool:
+    """Say whether something is a list of paths."""
+    return (
+        isinstance(data, (list, tuple))
+        and len(data) > 0
+        and all(isinstance(one, (str, os.PathLike)) for one in data)
+    )
+
+
 def _from_array(data: np.ndarray, options: dict[str, Any]) -> Source:
     """Return the source of a NumPy array, which must be a table of numbers."""
     if data.ndim != 2:
@@ -152,7 +170,9 @@ def _from_array(data: np.ndarray, options: dict[str, Any]) -> Source:
 
 
 def _from_list(data: Any, options: dict[str, Any]) -> Source:
-    """Return the source of nested lists, or of a list of arrays with rows."""
+    """Return the source of nested lists, of a list of arrays with rows, or of a list of paths."""
+    if is_paths(data):
+        return _made("joined:open_all", data, options)
     if len(data) and all(getattr(part, "ndim", 0) == 2 for part in data):
         return _made("iterators:IteratorSource", data, options)
     try:

@@ -62,6 +62,9 @@ class Source(abc.ABC):
     feature_names : sequence of str, optional
     image_shape : tuple of int, optional
         Height, width and channels, where each row is a picture.
+    came_from : tuple of (str, dict), optional
+        The path and the options it was opened by: what is pickled is these, so that another process opens
+        the data itself.
     """
 
     name: str = "data"
@@ -73,6 +76,7 @@ class Source(abc.ABC):
     slow: bool = True
     feature_names: Sequence[str] | None = None
     image_shape: tuple[int, int, int] | None = None
+    came_from: tuple[str, dict[str, Any]] | None = None
 
     @abc.abstractmethod
     def blocks(self, start: int, size: int) -> Iterator[Block]:
@@ -85,6 +89,18 @@ class Source(abc.ABC):
     def most_entries(self, size: int) -> int | None:
         """Return the entries of the fullest block of `size` rows, where a sparse source knows it."""
         return None
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        if self.came_from is None:
+            return super().__reduce_ex__(protocol)
+        return _opened_again, self.came_from
+
+
+def _opened_again(path: str, options: dict[str, Any]) -> Source:
+    """Return the source of a path, in the process that it was sent to."""
+    from eigengame.sources import as_source
+
+    return as_source(path, **options)
 
 
 class Random(Source):

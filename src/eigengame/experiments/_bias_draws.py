@@ -1,0 +1,212 @@
+r"""What a batch tells the players on average, less what all rows would: bias apart from noise.
+
+Rows are drawn with covariance $\Sigma$ and a direction $g(M)$ is taken per row, $M = X^\top X/m$, so that the
+full data's is $g(\Sigma)$. Deviations $g(M) - g(\Sigma)$ are mostly noise, of the order of one over the root
+of the batch. Their part linear in $M - \Sigma$ is known (the derivative of $g$) and has no mean: what is left
+without it has the same mean, the bias, and noise of the bias's own order. Both are kept: *plain* deviations
+for directions that are linear and have no bias to find, *paired* ones for those that do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from eigengame import Remembered, random_players
+from eigengame.algorithms.gha import gha_direction
+from eigengame.experiments._trials import one_thread
+from eigengame.game.memory import RememberedRows
+from eigengame.game.rows import DenseRows, Rows, SymmetricRows, full_product
+from eigengame.game.sphere import project_tangent
+from eigengame.game.utilities import gradients
+
+TOGETHER = 20
+"""Draws that are computed at once."""
+
+GAMES = ("EigenGame", "EigenGame^R", "GHA", "mu")
+"""Whose directions are looked at."""
+
+
+def directions(rows: Rows, players: jax.Array) -> jax.Array:
+    """Return the direction of each player in each of the games, shape (4, k, d).
+
+    mu's is the tangent part of half of GHA's: the term j = i, in which they differ, is along the player.
+    """
+    gradient, hebbian = gradients(rows, players), gha_direction(rows, players)[0]
+    tangent = [project_tangent(players, one) for one in (gradient, hebbian / 2)]
+    return jnp.stack([gradient, tangent[0], hebbian, tangent[1]])
+
+
+class Moments(NamedTuple):
+    """The mean of draws, and the variance of that mean: arrays of one shape."""
+
+    mean: np.ndarray
+    variance: np.ndarray
+
+
+def gaussian_bias(players: np.ndarray, covariance: np.ndarray) -> np.ndarray:
+    r"""Return the bias of EigenGame's gradient for Gaussian rows, times the batch size: shape (k, d).
+
+    $-2\sum_{j<i}(\Sigma\hat v_i - \rho_{ij}\Sigma\hat v_j)$ with
+    $\rho_{ij} = \langle\hat v_i,\Sigma\hat v_j\rangle / \langle\hat v_j,\Sigma\hat v_j\rangle$: each parent takes
+    away, over $m$, the gradient that the player would have with this parent alone. For given scores of
+    parent $j$ a Gaussian row is a multiple of its score and an independent rest; the ratio in the penalty is
+    made of these scores, and the rests of $\hat v_i$ and of the row meet in one term whose mean is their
+    covariance, whatever $m$. So it is exact, at any players and any batch size.
+    """
+    images = players @ covariance
+    gram = images @ players.T
+    bias = np.zeros_like(images)
+    for i in range(len(players)):
+        for j in range(i):
+            bias[i] -= 2 * (images[i] - gram[i, j] / gram[j, j] * images[j])
+    return bias
+
+
+def batch_moments(
+    players: jax.Array,
+    covariance: jax.Array,
+    sizes: Sequence[int],
+    draws: int,
+    *,
+    heavy: bool = False,
+    seed: int = 0,
+) -> dict[str, dict[str, Moments]]:
+    """Return "plain" and "paired" deviations of every game, shape (sizes, k, d), over many draws.
+
+    The batches of one draw are the beginnings of one stream of rows, so that all sizes cost one. `heavy`
+    rows are Gaussian ones times the root of an exponential number: the covariance is the same.
+    """
+    with one_thread():
+        total, squares = _batches(
+            _keys(seed, draws), players, covariance, jnp.asarray(heavy), tuple(sizes)
+        )
+    mean, variance = _moments(total, squares, draws)
+    return {
+        name: {
+            how: Moments(mean[g, h], variance[g, h]) for h, how in enumerate(("plain", "paired"))
+        }
+        for g, name in enumerate(GAMES)
+    }
+
+
+def memory_moments(
+    players: jax.Array,
+    covariance: jax.Array,
+    *,
+    kept: int,
+    size: int,
+    batches: int,
+    draws: int,
+    seed: int = 0,
+) -> Moments:
+    """Return paired deviations of EigenGame's gradient on batches under the memory of those before.
+
+    Shape (batches, k, d); the first batch has nothing before it. The memory is that of the remembered game
+    with `kept` players in all, and the linear part is that of all rows so far, whether kept or not.
+    """
+    with one_thread():
+        total, squares = _streams(_keys(seed, draws), players, covariance, kept, size, batches)
+    return _moments(total, squares, draws)
+
+
+def _keys(seed: int, draws: int) -> jax.Array:
+    """Return a random key for each draw, in groups that are computed at once."""
+    together = min(draws, TOGETHER)
+    return jax.random.split(jax.random.key(seed), (draws // together, together))
+
+
+def _rows(key: jax.Array, count: int, covariance: jax.Array) -> jax.Array:
+    """Return Gaussian rows whose covariance is this diagonal matrix."""
+    root = jnp.sqrt(jnp.diag(covariance))
+    return root[None, :] * jax.random.normal(key, (count, root.size), root.dtype)
+
+
+def _expected(
+    game: Callable[[Rows, jax.Array], jax.Array],
+    players: jax.Array,
+    covariance: jax.Array,
+    seen: jax.Array,
+) -> tuple[jax.Array, jax.Array]:
+    """Return a game's directions at the covariance, and their change that is linear in what is seen."""
+
+    def at(matrix: jax.Array) -> jax.Array:
+        return game(SymmetricRows(matrix), players)
+
+    return jax.jvp(at, (covariance,), (seen - covariance,))
+
+
+@partial(jax.jit, static_argnums=4)
+def _batches(
+    keys: jax.Array,
+    players: jax.Array,
+    covariance: jax.Array,
+    heavy: jax.Array,
+    sizes: tuple[int, ...],
+) -> tuple[jax.Array, jax.Array]:
+    """Return sums and sums of squares of shape (games, 2, sizes, k, d)."""
+
+    def deviations(seen: jax.Array) -> jax.Array:
+        full, linear = _expected(directions, players, covariance, seen)
+        plain = directions(SymmetricRows(seen), players) - full
+        return jnp.stack([plain, plain - linear], axis=1)
+
+    def draw(key: jax.Array) -> jax.Array:
+        of_rows, of_scales = jax.random.split(key)
+        scale = jax.random.exponential(of_scales, (max(sizes), 1), players.dtype)
+        rows = _rows(of_rows, max(sizes), covariance) * jnp.where(heavy, jnp.sqrt(scale), 1)
+        seen = jnp.stack([full_product(rows[:m].T, rows[:m]) / m for m in sizes])
+        return jnp.moveaxis(jax.vmap(deviations)(seen), 0, 2)
+
+    return _summed(draw, keys)
+
+
+@partial(jax.jit, static_argnums=(3, 4, 5))
+def _streams(
+    keys: jax.Array, players: jax.Array, covariance: jax.Array, kept: int, size: int, batches: int
+) -> tuple[jax.Array, jax.Array]:
+    """Return sums and sums of squares of shape (batches, k, d)."""
+    k, d = players.shape
+    remembered = Remembered(extra=kept - k)
+
+    def update(carry: Any, key: jax.Array) -> tuple[Any, jax.Array]:
+        state, past, count = carry
+        rows = _rows(key, size, covariance)
+        batch = DenseRows(rows)
+        recalled = RememberedRows.of(batch, state.memory, center=False).recalled()
+        past, count = past + full_product(rows.T, rows), count + size
+        full, linear = _expected(gradients, players, covariance, past / count)
+        left = gradients(recalled, players) / count - full - linear
+        return (remembered.update(batch, state)[0], past, count), left
+
+    def draw(key: jax.Array) -> jax.Array:
+        of_start, of_rows = jax.random.split(key)
+        state = remembered.init(random_players(of_start, k, d, players.dtype))
+        nothing = (state, jnp.zeros_like(covariance), jnp.zeros((), players.dtype))
+        return jax.lax.scan(update, nothing, jax.random.split(of_rows, batches))[1]
+
+    return _summed(draw, keys)
+
+
+def _summed(draw: Callable[[jax.Array], jax.Array], keys: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Return the sum of what each key draws, and of its squares."""
+
+    def more(sums: tuple[jax.Array, jax.Array], some: jax.Array) -> tuple[Any, None]:
+        drawn = jax.vmap(draw)(some)
+        return (sums[0] + drawn.sum(0), sums[1] + jnp.square(drawn).sum(0)), None
+
+    one = jax.eval_shape(draw, keys[0, 0])
+    zeros = jnp.zeros(one.shape, one.dtype)
+    return jax.lax.scan(more, (zeros, zeros), keys)[0]
+
+
+def _moments(total: jax.Array, squares: jax.Array, draws: int) -> Moments:
+    """Return mean and its variance from sums over the draws."""
+    mean = np.asarray(total, np.float64) / draws
+    spread = np.asarray(squares, np.float64) / draws - mean**2
+    return Moments(mean, np.maximum(spread, 0) / (draws - 1))

@@ -1,0 +1,75 @@
+"""Alg. 1 from many starts at once: who learnt for how long, and how close they came."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from eigengame import Sequential, SymmetricRows, metrics
+from eigengame.experiments._trials import starts
+
+
+class Turns(NamedTuple):
+    """What the players of every trial did.
+
+    Attributes
+    ----------
+    angles : array of shape (trials, rounds, k)
+        In radians, after each round.
+    used : array of shape (trials, k)
+        How many rounds each player had.
+    first : array of shape (trials, k)
+        The norm of each player's first Riemannian gradient; 0 where it had no turn.
+    done : bool
+        Whether all players of all trials ended their turns.
+    """
+
+    angles: np.ndarray
+    used: np.ndarray
+    first: np.ndarray
+    done: bool
+
+
+def play_turns(
+    algorithm: Sequential, eigenvalues: np.ndarray, k: int, *, trials: int, rounds: int
+) -> Turns:
+    """Play k players on a diagonal M, in float64: thresholds of parents are below what float32 sees."""
+    with jax.enable_x64(True):
+        begun = starts(0, trials, k, len(eigenvalues)).astype(jnp.float64)
+        rows = SymmetricRows(jnp.diag(jnp.asarray(eigenvalues, jnp.float64)))
+        active, norms, angles = jax.device_get(_scanned(algorithm, rounds, rows, begun))
+    # (trials, rounds, k): whose turn each round was.
+    mine = active[:, :-1, None] == np.arange(k)[None, None, :]
+    first = np.take_along_axis(norms, mine.argmax(axis=1), axis=1)
+    return Turns(
+        angles=angles,
+        used=mine.sum(axis=1),
+        first=np.where(mine.any(axis=1), first, 0),
+        done=bool((active[:, -1] == k).all()),
+    )
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _scanned(
+    algorithm: Sequential, rounds: int, rows: SymmetricRows, begun: jax.Array
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Return whose turn it was (and would be next), the gradient norm, and all angles, at each round."""
+    truth = jnp.eye(begun.shape[1], begun.shape[2], dtype=begun.dtype)
+
+    def trial(players: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+        def update(state: Any, _: None) -> tuple[Any, Any]:
+            after, info = algorithm.update(rows, state)
+            angles = metrics.angular_error(algorithm.components(after), truth)
+            # Only the active player's norm is not 0.
+            return after, (state.active, jnp.sum(info.direction_norms), angles)
+
+        state, (active, norms, angles) = jax.lax.scan(
+            update, algorithm.init(players), None, length=rounds
+        )
+        return jnp.append(active, state.active), norms, angles
+
+    return jax.vmap(trial)(begun)

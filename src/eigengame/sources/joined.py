@@ -1,0 +1,67 @@
+"""Several files as one: the rows of the first, then those of the second, and so on."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from eigengame import sources
+from eigengame.sources._base import Block, Source, SourceError, recut
+
+
+def open_all(paths: Sequence[str | os.PathLike[str]], **options: Any) -> JoinedSource:
+    """Return the rows of several files; options are those of each."""
+    return JoinedSource([sources.as_source(path, **options) for path in paths])
+
+
+class JoinedSource(Source):
+    """Rows of several sources, one after the other.
+
+    Parameters
+    ----------
+    members : sequence of Source
+        With the same features.
+    """
+
+    def __init__(self, members: Sequence[Source]) -> None:
+        first = members[0]
+        for one in members[1:]:
+            if one.shape[1] != first.shape[1] or one.sparse != first.sparse:
+                raise SourceError(
+                    f"{one.name} has {_described(one)}, but {first.name} has {_described(first)}: give "
+                    "files of one kind with the same columns."
+                )
+        self.members = list(members)
+        self.name = first.name if len(members) == 1 else f"{first.name} and {len(members) - 1} more"
+        counts = [one.shape[0] for one in members]
+        rows = None if None in counts else sum(count or 0 for count in counts)
+        self.shape = (rows, first.shape[1])
+        self.dtype = np.result_type(*(one.dtype for one in members))
+        self.sparse, self.again = first.sparse, all(one.again for one in members)
+        self.feature_names, self.image_shape = first.feature_names, first.image_shape
+
+    def blocks(self, start: int, size: int) -> Iterator[Block]:
+        """Give the rows from `start` on in blocks of `size`; files that lie before are not opened."""
+        waiting = list(self.members)
+        while waiting and (rows := waiting[0].shape[0]) is not None and rows <= start:
+            start -= rows
+            waiting.pop(0)
+        if waiting and waiting[0].shape[0] is not None:
+            pieces = (
+                block
+                for i, one in enumerate(waiting)
+                for block in one.blocks(0 if i else start, size)
+            )
+            return recut(pieces, 0, size)
+        return recut((block for one in waiting for block in one.blocks(0, size)), start, size)
+
+    def fingerprint(self) -> dict[str, Any]:
+        """Return those of all files."""
+        return super().fingerprint() | {"files": [one.fingerprint() for one in self.members]}
+
+
+def _described(source: Source) -> str:
+    return f"{source.shape[1]} {'sparse' if source.sparse else 'dense'} features"
