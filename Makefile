@@ -4,6 +4,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 # One BLAS thread pool per test worker: two workers on two cores, not two pools on each.
 WORKERS ?= 2
+# Neighbours stay together, for they share what is compiled; who is done first takes from the other.
+SPREAD := -n $(WORKERS) --dist worksteal
 
 .PHONY: help demo torch test test-slow lint format browser bench docs clean
 help:  ## list the targets
@@ -42,11 +44,11 @@ browser:  ## add Chromium and its driver, so that the report is tested in a real
 
 test: $(VENV)/.installed-test  ## run the tests (a few minutes on two cores)
 	@echo "==> running the tests"
-	@$(BIN)/python -m pytest -n $(WORKERS)
+	@$(BIN)/python -m pytest $(SPREAD)
 
 test-slow: $(VENV)/.installed-test  ## run the slow checks too
 	@echo "==> running every test, the slow ones included"
-	@$(BIN)/python -m pytest -n $(WORKERS) -m "slow or not slow"
+	@$(BIN)/python -m pytest $(SPREAD) -m "slow or not slow"
 
 lint: $(VENV)/.installed-lint  ## check style and types
 	@echo "==> ruff and mypy"

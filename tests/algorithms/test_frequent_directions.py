@@ -28,6 +28,8 @@ from eigengame.game.rows import DenseRows
 from eigengame.game.sparse_rows import SparseRows
 
 K, D, N, L = 3, 24, 160, 8
+# Compiled whole: operation by operation it is dozens of compilations. `test_merge_works_under_jit` has both.
+merge = jax.jit(FrequentDirections.merge, static_argnums=0)
 
 
 def covariance_error(x, state):
@@ -63,10 +65,10 @@ def test_sharded_and_merged_sketches_meet_the_bound(seed):
     one, two, three, four = (
         play_stream(algorithm, shard.reshape(4, 10, D), k=K).state for shard in np.split(x, 4)
     )
-    merged = algorithm.merge(algorithm.merge(one, two), algorithm.merge(three, four))
+    merged = merge(algorithm, merge(algorithm, one, two), merge(algorithm, three, four))
     assert merged.sketch.shape == (2 * L, D)
     assert covariance_error(x, merged) <= bound(x, L) * (1 + 1e-9)
-    on, _ = algorithm.update(as_rows(x[:10]), merged)
+    on = play_stream(algorithm, [x[:10]], state=merged).state
     assert np.isfinite(np.asarray(on.sketch)).all()
 
 

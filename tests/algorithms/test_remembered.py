@@ -1,4 +1,5 @@
 import math
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -25,6 +26,15 @@ from tests.tolerance import assert_close
 
 K, D, M = 3, 20, 32
 RNG = np.random.default_rng(0)
+# As they are played: compiled whole. Operation by operation each is dozens of compilations.
+one_round = jax.jit(joint_round)
+merge = jax.jit(Remembered.merge, static_argnums=0)
+
+
+@partial(jax.jit, static_argnums=0)
+def taken(game, values, weights, state):
+    """The state after a batch of which each row counts as often as its weight says."""
+    return game.update(DenseRows.weighted(values, weights), state)[0]
 
 
 def gaussian(n, spectrum, seed=0):
@@ -41,8 +51,7 @@ def stream_of(x, size, game, dtype="float64", k=K):
         weights = np.zeros(size, dtype)
         weights[: len(block)] = 1
         values = np.pad(block, ((0, size - len(block)), (0, 0))).astype(dtype)
-        rows = DenseRows.weighted(jnp.asarray(values), jnp.asarray(weights))
-        state, _ = _update(game, ONE_DEVICE, rows, state)
+        state = taken(game, values, weights, state)
     return state
 
 
@@ -87,8 +96,8 @@ def test_a_first_round_needs_no_product_with_the_memory():
     memory, x = memory_of(1, 5), RNG.normal(size=(M, D)) + 3
     new = RememberedRows.of(as_rows(x), memory, center=True)
     whole = new.recalled()
-    short = joint_round(new, memory.players, new.scores(memory.players), memory.strengths)
-    long = joint_round(whole, memory.players, whole.scores(memory.players))
+    short = one_round(new, memory.players, new.scores(memory.players), memory.strengths)
+    long = one_round(whole, memory.players, whole.scores(memory.players))
     np.testing.assert_allclose(short[2], long[2], rtol=1e-9)
     assert metrics.angular_error(np.asarray(short[0]), np.asarray(long[0])).max() < 1e-7
     ours, theirs = np.abs(short[1]), np.abs(long[1][len(memory.strengths) :])
@@ -113,7 +122,7 @@ def test_a_joint_round_is_the_equilibrium_within_players_and_directions():
         as_rows(RNG.normal(size=(M, D))),
         nearly_orthonormal(jnp.asarray(testing.orthogonal(D, 2)[:4])),
     )
-    moved, scores, strengths = joint_round(rows, players, rows.scores(players))
+    moved, scores, strengths = one_round(rows, players, rows.scores(players))
     m = np.asarray(rows.values.T @ rows.values)
     space = np.linalg.qr(np.concatenate([players, players @ m]).T)[0]
     values, vectors = np.linalg.eigh(space.T @ m @ space)
@@ -131,7 +140,7 @@ def test_rounds_reach_the_eigenvectors():
     players = nearly_orthonormal(jnp.asarray(testing.orthogonal(D, 3)[:6]))
     scores = rows.scores(players)
     for _ in range(40):
-        players, scores, _ = joint_round(rows, players, scores)
+        players, scores, _ = one_round(rows, players, scores)
     assert metrics.angular_error(np.asarray(players[:4]), problem.components).max() < 1e-6
 
 
@@ -147,8 +156,10 @@ def test_gram_space_is_the_exact_update_and_score_space_played_long_agrees(weigh
         .init(memory.players[:3])
         ._replace(memory=memory, step=jnp.asarray(1, jnp.int32))
     )
-    gram, _ = Remembered(extra=2, center=True, space="gram").update(rows, state)
-    score, _ = Remembered(extra=2, center=True, space="score", rounds=60).update(rows, state)
+    gram, _ = _update(Remembered(extra=2, center=True, space="gram"), ONE_DEVICE, rows, state)
+    score, _ = _update(
+        Remembered(extra=2, center=True, space="score", rounds=60), ONE_DEVICE, rows, state
+    )
     np.testing.assert_allclose(gram.memory.strengths, score.memory.strengths, rtol=1e-6)
     assert (
         metrics.angular_error(
@@ -204,9 +215,9 @@ def test_merging_is_exact_where_nothing_is_lost_and_order_hardly_matters():
         gaussian(600, testing.exponential(D, 1, 1e-3), seed=7) + np.linspace(0, 2, D), 3
     )
     a, b, c = (stream_of(part, 50, game) for part in parts)
-    left, right = game.merge(game.merge(a, b), c), game.merge(a, game.merge(b, c))
+    left, right = merge(game, merge(game, a, b), c), merge(game, a, merge(game, b, c))
     whole = np.concatenate(parts)
-    for merged in (left, right, game.merge(game.merge(c, a), b)):
+    for merged in (left, right, merge(game, merge(game, c, a), b)):
         assert float(merged.memory.weight) == 600
         assert_close(merged.memory.mean, whole.mean(axis=0))
         assert angles_to(merged, whole, center=True).max() < 0.01
@@ -219,14 +230,16 @@ def test_merging_is_exact_where_nothing_is_lost_and_order_hardly_matters():
     low = RNG.normal(size=(40, 4)) @ RNG.normal(size=(4, D))
     halves = [stream_of(half, 20, game) for half in np.split(low, 2)]
     exact = metrics.true_components(low - low.mean(axis=0), 4)[0]
-    np.testing.assert_allclose(game.merge(*halves).memory.strengths[:4], exact, rtol=1e-9)
+    # Once as it may be called too, operation by operation.
+    for merged in (merge(game, *halves), game.merge(*halves)):
+        np.testing.assert_allclose(merged.memory.strengths[:4], exact, rtol=1e-9)
 
 
 def test_merging_with_an_empty_memory_changes_nothing():
     game = Remembered(extra=8, center=True)
     seen = stream_of(gaussian(100, testing.harmonic(D)), 50, game)
     empty = game.init(random_players(5, K, D, "float64"))
-    for merged in (game.merge(seen, empty), game.merge(empty, seen)):
+    for merged in (merge(game, seen, empty), merge(game, empty, seen)):
         assert_close(merged.memory.strengths, seen.memory.strengths, factor=10)
         assert_close(merged.memory.mean, seen.memory.mean)
 
@@ -260,8 +273,8 @@ def test_weights_count_like_repetitions():
     rows = DenseRows.weighted(jnp.asarray(x), jnp.asarray(counts, "float64"))
     game = Remembered(extra=5, center=True, rounds=3)
     start = game.init(random_players(0, K, 8, "float64"))
-    weighted = game.update(rows, start)[0].memory
-    repeated = game.update(as_rows(np.repeat(x, counts, axis=0)), start)[0].memory
+    weighted = _update(game, ONE_DEVICE, rows, start)[0].memory
+    repeated = _update(game, ONE_DEVICE, as_rows(np.repeat(x, counts, axis=0)), start)[0].memory
     assert_close(weighted.strengths, repeated.strengths, factor=10)
     assert_close(weighted.mean, repeated.mean)
     assert float(weighted.weight) == counts.sum()

@@ -1,3 +1,4 @@
+import jax
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -20,6 +21,8 @@ K, D = 4, 12
 PROBLEM = testing.rows_with(testing.harmonic(D), 40, seed=0)
 ROWS = as_rows(PROBLEM.data)
 MATRIX = PROBLEM.data.T @ PROBLEM.data
+# As it is played: compiled whole. Operation by operation it is dozens of compilations.
+answered = jax.jit(best_responses)
 
 
 def three_directions(players, moves, i):
@@ -34,7 +37,7 @@ def three_directions(players, moves, i):
 def test_each_player_reaches_its_exact_maximum_over_its_three_directions(seed):
     players = np.asarray(random_players(seed, K, D, "float64"))
     moves = np.asarray(random_players(seed + 1, K, D, "float64"))
-    after, _, _ = best_responses(ROWS, standing(ROWS, players, moves))
+    after, _, _ = answered(ROWS, standing(ROWS, players, moves))
     for i in range(K):
         a = MATRIX.copy()
         for v in players[:i]:
@@ -51,7 +54,7 @@ def test_scores_follow_by_linearity_and_players_stay_unit(dtype):
     players = random_players(0, K, D, dtype)
     now = standing(rows, players, 0 * players)
     for _ in range(15):
-        now, _, _ = best_responses(rows, now)
+        now, _, _ = answered(rows, now)
     assert_close(now.scores, rows.scores(now.players), factor=10)
     assert_close(np.linalg.norm(now.players, axis=1), np.ones(K, dtype))
     assert now.players.dtype == dtype
