@@ -98,7 +98,7 @@ def compiled(game, layout, m, k, d):
 def moved():
     """The bytes that compiled updates exchange, and those that the cost model tells."""
     found, (m, k, d) = {}, (64, 8, 4096)
-    games = {"alpha": make("alpha"), "remembered": Remembered(extra=8, space="score")}
+    games = {"alpha": make("alpha"), "remembered": Remembered(extra=8, space="score", center=True)}
     for name, game in games.items():
         for axis in ("data", "features"):
             layout = Layout(**{axis: 8})

@@ -163,7 +163,7 @@ def _batches(
         seen = jnp.stack([full_product(rows[:m].T, rows[:m]) / m for m in sizes])
         return jnp.moveaxis(jax.vmap(deviations)(seen), 0, 2)
 
-    return _summed(draw, keys)
+    return _summed(jax.vmap(draw), keys)
 
 
 @partial(jax.jit, static_argnums=(3, 4, 5))
@@ -190,18 +190,21 @@ def _streams(
         nothing = (state, jnp.zeros_like(covariance), jnp.zeros((), players.dtype))
         return jax.lax.scan(update, nothing, jax.random.split(of_rows, batches))[1]
 
-    return _summed(draw, keys)
+    # One after the other: vmapped, each update would take both ways wherever it has a choice.
+    return _summed(partial(jax.lax.map, draw), keys)
 
 
-def _summed(draw: Callable[[jax.Array], jax.Array], keys: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Return the sum of what each key draws, and of its squares."""
+def _summed(
+    draws: Callable[[jax.Array], jax.Array], keys: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """Return the sum of what each group of keys draws, and of its squares."""
 
     def more(sums: tuple[jax.Array, jax.Array], some: jax.Array) -> tuple[Any, None]:
-        drawn = jax.vmap(draw)(some)
+        drawn = draws(some)
         return (sums[0] + drawn.sum(0), sums[1] + jnp.square(drawn).sum(0)), None
 
-    one = jax.eval_shape(draw, keys[0, 0])
-    zeros = jnp.zeros(one.shape, one.dtype)
+    one = jax.eval_shape(draws, keys[0])
+    zeros = jnp.zeros(one.shape[1:], one.dtype)
     return jax.lax.scan(more, (zeros, zeros), keys)[0]
 
 

@@ -57,7 +57,7 @@ class Size(NamedTuple):
     streams: int
 
 
-FULL = Size(tuple(4**i for i in range(7)), 4000, (16, 24, D), 65, 400)
+FULL = Size(tuple(4**i for i in range(7)), 4000, (16, 24, D), 65, 100)
 QUICK = Size((1, 4, 16, 64), 400, (D,), 9, 40)
 
 

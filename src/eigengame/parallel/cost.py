@@ -5,7 +5,7 @@ With batches of m rows, K players and d features, told in numbers that each devi
 * devices that share **features** add up scores, $mK$, and grams, $K^2$: nothing of width d travels. A gradient
   step does so once; the remembered game twice, for the players and for their fresh directions.
 * devices that share **rows** add up directions, $Kd$. In the remembered game all devices hold all players, and
-  XLA lets each turn a part of them and gathers the parts again: four times $Kd$.
+  XLA lets each turn a part of them and gathers the parts again: eight times $Kd$, with centring.
 * devices that share **players** gather them, $Kd$, the paper's broadcast; where an algorithm needs no more than
   the others' scores, as `alpha`, XLA gathers those instead, $mK$.
 
@@ -43,7 +43,7 @@ def bytes_exchanged(
     if layout.features > 1:
         total += 2 * rows * k + 2 * k**2 + k if remembered else rows * k + 3 * k
     if layout.data > 1:
-        total += 4 * k * width if remembered else k * width + k**2
+        total += 8 * k * width if remembered else k * width + k**2
     if layout.players > 1:
         total += 4 * k * width if remembered else 2 * rows * k
     return int(total * itemsize)
