@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, Literal
@@ -30,12 +31,15 @@ from eigengame.inputs import (
     checked_array,
     checked_source,
     checked_weights,
+    is_lazy,
     is_other,
     to_numpy,
 )
 from eigengame.model import Model, deterministic_signs
+from eigengame.parallel.dask_engine import DaskEngine, DaskReading, DaskRun, engine_for
+from eigengame.parallel.lazy import lazy_rows, lazy_scores
 from eigengame.preparation import Preparation, preparation_of, same_preparation
-from eigengame.reading import Reading
+from eigengame.reading import Passes, Reading
 from eigengame.sklearn_callbacks import CallbackSupport, callback_watchers, with_callbacks
 from eigengame.sources import Source, far_origin
 from eigengame.watch import call, watchers_of
@@ -175,14 +179,15 @@ class EigenGamePCA(
         *,
         checkpoint: Any = None,
         progress: Any = False,
+        engine: Any = None,
     ) -> EigenGamePCA:
         """Find the components of X.
 
         Parameters
         ----------
-        X : array, sparse matrix, data frame, path, Source, or iterable of arrays
-            Shape (n_samples, n_features): NumPy, a memory map, SciPy sparse, pandas, polars, JAX or
-            torch, or anything that `eigengame.as_source` opens. Data from `eigengame.prepare` is
+        X : array, sparse matrix, data frame, path, list of paths, Source, or iterable of arrays
+            Shape (n_samples, n_features): NumPy, a memory map, SciPy sparse, pandas, polars, JAX, torch
+            or Dask, or anything that `eigengame.as_source` opens. Data from `eigengame.prepare` is
             prepared as it is read, and the model prepares in the same way what it is given later.
         y : ignored
         sample_weight : array of shape (n_samples,), optional
@@ -190,10 +195,14 @@ class EigenGamePCA(
         checkpoint : path or Checkpoint, optional
             Folder to keep the run in. The same call with the same folder goes on where it stopped.
         progress : bool, Watcher or sequence of Watcher
-            True shows a progress bar; watchers are told after every batch.
+            True shows a progress bar; watchers are told after every batch, on Dask after every pass.
+        engine : distributed.Client, "dask" or None
+            Where blocks of rows are played side by side, to be merged in a tree: a cluster, or whichever
+            Dask scheduler is there. By default here, and for data of Dask on Dask.
         """
         self._validate_params()
         source = checked_source(self, X, reset=True, streamed=True, least=2)
+        on = engine_for(source, engine, checkpoint)
         weights = checked_weights(source, sample_weight)
         n, d = source.shape
         small = n is not None and n * d <= SMALL
@@ -202,7 +211,8 @@ class EigenGamePCA(
         size = batch_rows(self.batch_size, source.shape, 1, self._options.dtype)
         batches = None if n is None else -(-n // size)
         watchers = [*watchers_of(progress), *callback_watchers(self, batches)]
-        run = Run(
+        made = Run if on is None else partial(DaskRun, engine=on)
+        run = made(
             source,
             weights,
             self._options,
@@ -308,20 +318,20 @@ class EigenGamePCA(
         assert self._stream is not None
         return self._stream
 
-    def certify(self, X: Any, *, progress: Any = False) -> Certificate:
+    def certify(self, X: Any, *, progress: Any = False, engine: Any = None) -> Certificate:
         """Measure the components on X, by five passes over it, and return their certificate.
 
-        It is also kept as `certificate_`. The mean is that of the fit. `progress` is as for `fit`.
+        It is also kept as `certificate_`. The mean is that of the fit. `progress` and `engine` are as for
+        `fit`.
         """
         check_is_fitted(self)
         watchers = watchers_of(progress)
         source = checked_source(self, X, reset=False)
+        on = engine_for(source, engine)
         with _precision(self._options.dtype):
             dtype = self._options.dtype
-            size = batch_rows(self.batch_size, source.shape, self.n_players_, dtype)
-            feed = self._feed(source, None, size)
             goal = refine.Goal(
-                source=Reading(feed, watchers),
+                source=self._reading(source, watchers, on),
                 mean=jnp.asarray(self.mean_ - self._shift(), dtype) if self.center else None,
                 k=self.n_components_,
                 scale=max((source.shape[0] or self.n_samples_seen_) - 1, 1),
@@ -361,6 +371,10 @@ class EigenGamePCA(
     def _read_options(self, dtype: str) -> routes.Options:
         seed = self.random_state
         if not isinstance(seed, Integral):
+            if jax.process_count() > 1:
+                raise ValueError(
+                    f"random_state={seed!r}: several processes must begin alike; give a whole number."
+                )
             seed = check_random_state(seed).randint(2**31 - 8)
         return routes.Options(
             extra="auto" if isinstance(self.extra, str) else int(self.extra),
@@ -399,6 +413,24 @@ class EigenGamePCA(
     def _feed(self, source: Source, weights: Any, size: int) -> Feed:
         return Feed(source, size, self._options.dtype, weights, self._origin)
 
+    def _reading(self, source: Source, watchers: Any, engine: DaskEngine | None) -> Passes:
+        """Return passes over other data than that of the fit, told from the same origin."""
+        dtype, players = self._options.dtype, self.n_players_
+        if engine is None:
+            size = batch_rows(self.batch_size, source.shape, players, dtype)
+            return Reading(self._feed(source, None, size), watchers)
+        return DaskReading(
+            engine,
+            source,
+            self._options.game(),
+            dtype,
+            batch_size=self.batch_size,
+            players=players,
+            origin=self._origin,
+            known=True,
+            watchers=watchers,
+        )
+
     # ------------------------------------------------------------------ naming
 
     def _name(self, fitted: routes.Fitted) -> None:
@@ -431,13 +463,17 @@ class EigenGamePCA(
 
     # ------------------------------------------------------------------ using
 
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: Any) -> Any:
         """Return the scores of X on the components, shape (n_samples, n_components_).
 
         X may be anything that `fit` takes: what is not in memory is read block by block. A model of
-        prepared data prepares X first, unless it is so already; a row that is passed over has NaN.
+        prepared data prepares X first, unless it is so already; a row that is passed over has NaN. Scores
+        of a Dask array or data frame are a Dask array: nothing is computed until it is.
         """
         check_is_fitted(self)
+        if is_lazy(X):
+            source = checked_source(self, X, reset=False)
+            return lazy_scores(source, self._model(), whiten=self.whiten)
         if self._preparation is None and not is_other(X):
             rows = checked_array(self, X, reset=False)
             return self._model().project(rows, whiten=self.whiten)
@@ -446,16 +482,14 @@ class EigenGamePCA(
     def transform_blocks(self, X: Any, size: int = 4096) -> Iterator[np.ndarray]:
         """Give the scores of X block by block, for data whose scores are to be written as they come."""
         check_is_fitted(self)
-        source, model = checked_source(self, X, reset=False), self._model()
-        for block in source.blocks(0, size):
-            scores = model.project(block.values, whiten=self.whiten)
-            if block.weights is not None:
-                scores[block.weights == 0] = np.nan
-            yield scores
+        source = checked_source(self, X, reset=False)
+        yield from self._model().score_blocks(source, size, whiten=self.whiten)
 
-    def inverse_transform(self, X: Any) -> np.ndarray:
-        """Return rows from scores, shape (n_samples, n_features_in_)."""
+    def inverse_transform(self, X: Any) -> Any:
+        """Return rows from scores, shape (n_samples, n_features_in_); of a Dask array as one."""
         check_is_fitted(self)
+        if is_lazy(X):
+            return lazy_rows(X, self._model(), whiten=self.whiten)
         return self._model().restore(np.asarray(to_numpy(X)), whiten=self.whiten)
 
     def get_covariance(self) -> np.ndarray:

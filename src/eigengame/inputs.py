@@ -12,11 +12,14 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from eigengame.sources import Source, SourceError, as_source, library_of
+from eigengame.sources import Source, SourceError, as_source, is_paths, library_of
 from eigengame.sources.iterators import tensor_to_numpy
 
 SMALL = 2**18
 """Up to so many numbers a fit is played in float64, which costs nothing there."""
+
+LAZY = ("dask", "dask_expr")
+"""Libraries whose arrays and frames are computed when they are needed."""
 
 
 def checked_array(estimator: Any, X: Any, **options: Any) -> Any:
@@ -113,13 +116,19 @@ def is_other(X: Any) -> bool:
         return True
     if isinstance(X, (np.ndarray, jax.Array, list, tuple)) or sparse.issparse(X):
         # A list of matrices is a stream; a list of rows is a matrix.
-        return isinstance(X, list) and len(X) > 0 and all(getattr(p, "ndim", 0) == 2 for p in X)
+        matrices = isinstance(X, list) and len(X) > 0 and all(getattr(p, "ndim", 0) == 2 for p in X)
+        return matrices or is_paths(X)
     library = library_of(X)
     if library in ("pandas", "polars"):
         return not hasattr(X, "shape")  # a query, or chunks
     if library == "torch":
         return not hasattr(X, "detach")
-    return library in ("h5py", "zarr", "anndata", "pyarrow") or hasattr(X, "__next__")
+    return library in ("h5py", "zarr", "anndata", "pyarrow", *LAZY) or hasattr(X, "__next__")
+
+
+def is_lazy(X: Any) -> bool:
+    """Say whether X is a collection of Dask, whose blocks are computed when they are needed."""
+    return library_of(X) in LAZY
 
 
 def to_numpy(X: Any) -> Any:

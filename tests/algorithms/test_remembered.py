@@ -335,3 +335,25 @@ def test_bad_options_are_named(options, words):
 def test_forgetting_needs_rows():
     with pytest.raises(ValueError, match="one by one"):
         play_stream(Remembered(forget=0.9), [as_symmetric_rows(np.eye(5))], k=2)
+
+
+def test_players_stay_orthonormal_where_they_are_half_as_many_as_features():
+    """Fresh directions then leave no room: what a first batch's rounds lose must not grow."""
+    game, d, k = Remembered(extra=16), 48, 8
+    scales = jnp.asarray(np.sqrt(testing.exponential(d, 1, 0.01)), jnp.float32)
+
+    def stream(key):
+        of_start, of_rows = jax.random.split(key)
+        state = game.init(random_players(of_start, k, d, jnp.float32))
+
+        def update(state, key):
+            rows = jax.random.normal(key, (64, d), jnp.float32) * scales[None, :]
+            state = game.update(DenseRows(rows), state)[0]
+            players = state.memory.players
+            return state, jnp.max(jnp.abs(players @ players.T - jnp.eye(k + 16)))
+
+        return jax.lax.scan(update, state, jax.random.split(of_rows, 6))[1]
+
+    off = jax.jit(jax.vmap(stream))(jax.random.split(jax.random.key(0), 300))
+    # Errors of rounding, and what a single round of a later batch adds before the next tidying.
+    assert float(jnp.max(off)) < 1e-3

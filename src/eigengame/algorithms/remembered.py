@@ -20,7 +20,7 @@ from eigengame.algorithms._base import Info
 from eigengame.game import sphere
 from eigengame.game.gram_space import cheaper_in_gram_space, equilibrium_of_all
 from eigengame.game.memory import Memory, RememberedRows
-from eigengame.game.rounds import joint_round, nearly_orthonormal
+from eigengame.game.rounds import joint_round, nearly_orthonormal, tidied
 from eigengame.game.rows import DenseRows, Rows, full_product
 
 FIRST_ROUNDS = 4
@@ -164,10 +164,12 @@ class Remembered:
             whole = new.recalled()
             past = full_product(whole.past, players.T)
             start = (players, jnp.concatenate([past, scores]), strengths)
+            # Rounds on a first batch move players far: what they lose of being orthonormal in one would
+            # grow in the next.
             players, _, strengths = jax.lax.fori_loop(
-                1, rounds, lambda _, one: joint_round(whole, one[0], one[1]), start
+                1, rounds, lambda _, one: joint_round(whole, *tidied(one[0], one[1])), start
             )
-            return players, strengths
+            return nearly_orthonormal(players), strengths
 
         return jax.lax.cond(rounds > 1, further, lambda now: (now[0], now[2]), first)
 

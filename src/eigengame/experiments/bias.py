@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 TITLE = "The bias of each game's direction"
 PAPER = "Sec. Gradient Bias"
 
-D, K = 40, 8
+K = 8
 HIGH, LOW = 1.0, 0.01
 """The largest eigenvalue and the smallest; equal ratios in between."""
 
@@ -50,6 +50,7 @@ GONE = 0.1
 class Size(NamedTuple):
     """How much is drawn."""
 
+    features: int
     batches: tuple[int, ...]
     draws: int
     kept: tuple[int, ...]
@@ -57,19 +58,20 @@ class Size(NamedTuple):
     streams: int
 
 
-FULL = Size(tuple(4**i for i in range(7)), 4000, (16, 24, D), 65, 100)
-QUICK = Size((1, 4, 16, 64), 400, (D,), 9, 40)
+FULL = Size(40, tuple(4**i for i in range(7)), 4000, (16, 24, 40), 65, 100)
+QUICK = Size(16, (1, 4, 16, 64), 400, (16,), 5, 20)
 
 
 def measure(run: Run) -> Results:
     """Draw batches and streams at fixed players near the truth."""
     size = QUICK if run.quick else FULL
-    covariance = jnp.diag(jnp.asarray(testing.exponential(D, HIGH, LOW), jnp.float32))
-    axes = jnp.eye(K, D, dtype=jnp.float32)
-    players = retract(axes + OFF * random_players(0, K, D, jnp.float32))
-    full = np.asarray(directions(SymmetricRows(covariance), players), np.float64)
+    d = size.features
+    covariance = jnp.diag(jnp.asarray(testing.exponential(d, HIGH, LOW), jnp.float32))
+    axes = jnp.eye(K, d, dtype=jnp.float32)
+    players = retract(axes + OFF * random_players(0, K, d, jnp.float32))
+    full = np.asarray(jax.jit(directions)(SymmetricRows(covariance), players), np.float64)
     exact = gaussian_bias(np.asarray(players, np.float64), np.asarray(covariance, np.float64))
-    results: Results = {"features": D, "players": K, "size": size._asdict(), "streams": {}}
+    results: Results = {"features": d, "players": K, "size": size._asdict(), "streams": {}}
     results["spectrum"] = [HIGH, LOW]
     for stream in ("Gaussian", "heavy-tailed"):
         run.say(f"batches of {stream} rows")

@@ -21,9 +21,19 @@ def nearly_orthonormal(players: jax.Array) -> jax.Array:
 
     One Newton-Schulz step turns an error $e$ into $\frac34 e^2$: rounding never adds up.
     """
+    return full_product(_correction(players), players)
+
+
+def tidied(players: jax.Array, scores: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Return the same of players (K, d) and of their scores (m, K)."""
+    correction = _correction(players)
+    return full_product(correction, players), full_product(scores, correction.T)
+
+
+def _correction(players: jax.Array) -> jax.Array:
+    """Return one Newton-Schulz step towards orthonormal rows, as coefficients (K, K)."""
     overlaps = full_product(players, players.T)
-    correction = 1.5 * jnp.eye(players.shape[0], dtype=players.dtype) - 0.5 * overlaps
-    return full_product(correction, players)
+    return 1.5 * jnp.eye(players.shape[0], dtype=players.dtype) - 0.5 * overlaps
 
 
 def whiten(overlaps: jax.Array) -> tuple[jax.Array, jax.Array]:

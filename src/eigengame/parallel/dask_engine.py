@@ -1,0 +1,360 @@
+"""Fits on Dask: a game for each block of rows where it lies, states merged in a tree.
+
+Every pass of a fit is one graph: each part is folded where Dask puts it, carries are merged in pairs, neighbour by
+neighbour, and the last two here. So the result depends on the data and its blocks alone, not on who computed what
+when; a lost worker costs its blocks, which Dask computes again. Rows never travel for the sake of a fit:
+
+* down to each part: the carry to begin from, $K(d + 1) + 2d$ numbers; for a further pass the directions to multiply
+  by M and zeros to add to, $2K(d + 1)$; and, where the data is far from zero, an origin (d,);
+* up the tree: for the remembered pass $K(d + 1) + 2d$ numbers and four counts (see `merging`); for a further pass
+  $K(d + 1)$, products with M and sums of scores; for the route by the covariance $d(d + 2)$.
+
+Dask is imported when it is needed.
+"""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import jax
+import numpy as np
+
+from eigengame import routes
+from eigengame.algorithms import Remembered
+from eigengame.feed import Feed, refuse_unless_finite
+from eigengame.fitting import Fit, Run, batch_rows
+from eigengame.parallel.merging import merged, packed, unpacked
+from eigengame.parallel.parts import opened_part, split_up
+from eigengame.preparation import Prepared
+from eigengame.reading import Step, Tell
+from eigengame.sources import Source, SourceError, far_origin
+from eigengame.sources.dask_blocks import DaskSource
+from eigengame.watch import Progress, Watcher
+
+NAME = "dask"
+"""What `engine` may be for whichever scheduler is there."""
+
+
+@dataclass(frozen=True)
+class DaskEngine:
+    """A Dask scheduler: a distributed client, or whichever is there where that is None."""
+
+    client: Any = None
+
+    def compute(self, nodes: Sequence[Any]) -> Sequence[Any]:
+        """Return the results of delayed nodes, in order."""
+        import dask
+
+        # Players are part of the graph, for the scheduler to keep when a worker is lost: no news to warn of.
+        quiet = {"distributed.admin.large-graph-warning-threshold": "1GiB"}
+        with dask.config.set(quiet if "distributed" in sys.modules else {}):
+            if self.client is None:
+                return dask.compute(*nodes)
+            return self.client.gather(self.client.compute(nodes))
+
+
+def engine_for(source: Source, asked: Any, checkpoint: Any = None) -> DaskEngine | None:
+    """Return the engine that a fit runs on: the one asked for, Dask for data of Dask, else None."""
+    lazy = isinstance(source.source if isinstance(source, Prepared) else source, DaskSource)
+    if asked is None and not lazy:
+        return None
+    if checkpoint is not None:
+        raise ValueError(
+            f"checkpoint={checkpoint!r} keeps a pass of one reader, and here there are many: leave it out; "
+            "Dask itself computes again what is lost."
+        )
+    try:
+        import dask  # noqa: F401
+    except ImportError:
+        raise ImportError(f'engine={asked!r} needs Dask: pip install "eigengame[dask]"') from None
+    if asked is None or asked == NAME:
+        return DaskEngine()
+    if not (hasattr(asked, "compute") and hasattr(asked, "gather") and hasattr(asked, "status")):
+        raise ValueError(f"engine={asked!r}: give a distributed.Client, or {NAME!r}.")
+    if asked.status != "running":
+        raise ValueError(
+            f"engine={asked!r} is {asked.status}: give a client that is connected, and not asynchronous."
+        )
+    return DaskEngine(asked)
+
+
+@dataclass(frozen=True)
+class DaskRun(Run):
+    """One call of `fit` on Dask: as any other, but that passes are trees.
+
+    Attributes
+    ----------
+    engine : DaskEngine
+    """
+
+    engine: DaskEngine = field(default_factory=DaskEngine)
+
+    def __post_init__(self) -> None:
+        if self.algorithm not in ("remembered", "auto"):
+            raise ValueError(
+                f"algorithm={self.algorithm!r} plays batch after batch, and here blocks are played side by "
+                "side: use 'remembered' or 'auto'."
+            )
+        if self.options.forget != 1:
+            raise ValueError(
+                f"forget={self.options.forget} is by the order of rows, and here blocks are played side by "
+                "side: give forget=1."
+            )
+        if self.mesh is not None:
+            raise ValueError(
+                f"mesh={self.mesh!r}: on Dask each worker plays on its own device; leave mesh out."
+            )
+
+    def components(self, k: int) -> Fit:
+        """Return k components."""
+        options = self.options
+        reading = DaskReading(
+            self.engine,
+            self.source,
+            options.game(),
+            options.dtype,
+            batch_size=self.batch_size,
+            players=options.players(k, self.source.shape[1]),
+            weights=self.weights,
+            watchers=self.watchers,
+        )
+        fitted = routes.fit_by(self._route(k), reading, k, options)  # type: ignore[arg-type]
+        return Fit(fitted, k, reading.origin)
+
+
+class DaskReading:
+    """Passes over the parts of a source: each one a tree.
+
+    Parameters
+    ----------
+    engine : DaskEngine
+    source : Source
+    game : Remembered
+        By which states merge.
+    dtype : dtype
+        Precision of play.
+    batch_size : int or "auto"
+        Rows for each batch of a part; parts that end within one are filled up, so all are compiled once.
+    players : int
+    weights : array of shape (n,), optional
+        How often each row counts.
+    origin : array of shape (d,), optional
+        Subtracted from rows as they are read. Where `known` is false the first pass finds it, in the first
+        part that has rows.
+    known : bool
+    watchers : sequence of Watcher
+        Told after every pass: within one, Dask's own dashboard shows how far it is.
+    """
+
+    def __init__(
+        self,
+        engine: DaskEngine,
+        source: Source,
+        game: Remembered,
+        dtype: Any,
+        *,
+        batch_size: Any,
+        players: int,
+        weights: np.ndarray | None = None,
+        origin: np.ndarray | None = None,
+        known: bool = False,
+        watchers: Sequence[Watcher] = (),
+    ) -> None:
+        self.engine, self.game, self.watchers = engine, game, watchers
+        self.parts, self.weights = split_up(source), weights
+        lengths = self.parts.lengths
+        longest = None if lengths is None else max(lengths, default=1)
+        size = batch_rows(batch_size, (longest, source.shape[1]), players, np.dtype(dtype))
+        self.feed = Feed(source, size, np.dtype(dtype))
+        self.origin, self._known = origin, known or not game.center
+        self.made, self.stopped = 0, False
+
+    def fold(self, step: Step, start: Any, *, task: str, tell: Tell | None = None) -> Any:
+        """Return the carry after one pass: of every part from `start`, which is empty, then merged."""
+        carries = self._carries(PartFold.of(self, step, start))
+        rows, carry = carries[0] if len(carries) == 1 else merged(self.game, *carries)
+        if not rows:
+            raise SourceError(f"{self.feed.source.name} has no rows: give some.")
+        if not np.isfinite(_bad_or_zero(carry)).all():  # every part was finite
+            largest = np.finfo(self.feed.dtype).max
+            raise ValueError(
+                f"{self.feed.source.name} has numbers whose squares add up to more than {largest:.2g}: "
+                "divide by the largest."
+            )
+        self.made += 1
+        at = Progress(
+            task, self.made, rows, rows, ended=True, tell=lambda: tell(carry) if tell else {}
+        )
+        asked = [watcher.batch(at) for watcher in self.watchers]
+        self.stopped = self.stopped or any(asked)
+        return carry
+
+    def _carries(self, fold: PartFold) -> list[Any]:
+        """Return the last one or two carries of the tree, each with its number of rows."""
+        if self._known:
+            return self._computed(fold, self.origin)[1]
+        lengths = self.parts.lengths or [1] * len(self.parts.data)
+        for number, rows in enumerate(lengths):
+            try:
+                if rows:
+                    self.origin, carries = self._computed(fold, number)
+                    self._known = True
+                    return carries
+            except NoRows:
+                continue
+        raise SourceError(f"{self.feed.source.name} has no rows: give some.")
+
+    def _computed(self, fold: PartFold, origin: Any) -> tuple[Any, list[Any]]:
+        """Compute the tree; `origin` is an array, None, or the number of the part that tells it."""
+        import dask
+
+        data, weights = self.parts.data, self.parts.weights(self.weights)
+        shared = dask.delayed(fold, traverse=False)
+        if isinstance(origin, int):
+            origin = _delayed(part_origin)(shared, data[origin])
+        else:
+            origin = dask.delayed(origin, traverse=False)
+        carries = [
+            _delayed(part_game)(shared, one, number, origin, weights[number])
+            for number, one in enumerate(data)
+        ]
+        join = _delayed(partial(merged_pair, self.game, self.feed.dtype))
+        found, *told = self.engine.compute([origin, *tree(join, carries)])
+        return found, [unpacked(self.game, one) for one in told]
+
+
+class NoRows(Exception):
+    """A part that was to tell the origin has no rows."""
+
+
+@dataclass(frozen=True)
+class PartFold:
+    """What is done to every part, as it is sent: the step, and how rows are read.
+
+    Attributes
+    ----------
+    step : bytes
+        The step and the carry it begins from, pickled: they are opened in the precision of play.
+    dtype : dtype
+    size : int
+        Rows for each batch.
+    ragged : bool
+        Whether parts do not know their rows: then a short one makes batches of the next power of two.
+    name : str
+    width : int
+        Features after preparation.
+    sparse : bool
+    steps : tuple of Step
+        The preparation.
+    options : dict
+        How a block is opened.
+    """
+
+    step: bytes
+    dtype: np.dtype
+    size: int
+    ragged: bool
+    name: str
+    width: int
+    sparse: bool
+    steps: tuple[Any, ...]
+    options: dict[str, Any]
+
+    @classmethod
+    def of(cls, reading: DaskReading, step: Step, start: Any) -> PartFold:
+        """Return what a pass of this reading does with one part."""
+        feed, parts = reading.feed, reading.parts
+        return cls(
+            step=pickle.dumps((step, packed(start), reading.game)),
+            dtype=feed.dtype,
+            size=feed.size,
+            ragged=parts.lengths is None,
+            name=feed.source.name,
+            width=feed.source.shape[1],
+            sparse=feed.source.sparse,
+            steps=parts.steps,
+            options=parts.options or {},
+        )
+
+    def opened(self, data: Any, number: int) -> Source:
+        """Return the source of one part, or say what is wrong with it."""
+        source = opened_part(data, f"{self.name}, block {number}", self.steps, self.options)
+        if source.shape[1] != self.width:
+            raise SourceError(
+                f"{source.name} has {source.shape[1]} features, but {self.width} were expected: give blocks "
+                "with the same columns."
+            )
+        if source.sparse != self.sparse:
+            kinds = ("sparse", "dense") if source.sparse else ("dense", "sparse")
+            raise SourceError(
+                f"{source.name} is {kinds[0]}, but Dask takes it for {kinds[1]}: say what blocks are by "
+                "meta=, for example map_blocks(csr_array, meta=csr_array((0, 0)))."
+            )
+        return source
+
+
+def part_game(
+    fold: PartFold, data: Any, number: int, origin: np.ndarray | None, weights: np.ndarray | None
+) -> tuple[int, Any]:
+    """Return the rows of one part and the carry after them, packed. Runs where Dask puts it."""
+    # The switch belongs to a thread: what is pickled in float64 is opened in it.
+    with jax.enable_x64(fold.dtype == np.float64):
+        step, told, game = pickle.loads(fold.step)
+        if _is_empty(data):
+            return 0, told
+        source, size = fold.opened(data, number), fold.size
+        if fold.ragged and source.shape[0] is not None:
+            size = min(size, max(8, 1 << (source.shape[0] - 1).bit_length()))
+        feed = Feed(source, size, fold.dtype, weights, None if source.sparse else origin)
+        carry, rows = unpacked(game, told), 0
+        for batch in feed():
+            carry, rows = step(carry, batch.rows, batch.counted), rows + batch.read
+        refuse_unless_finite(feed, _bad_or_zero(carry))
+        return rows, packed(carry)
+
+
+def part_origin(fold: PartFold, data: Any) -> np.ndarray | None:
+    """Return what is to be subtracted from all rows, by the first rows of one part."""
+    if _is_empty(data):
+        raise NoRows
+    return far_origin(fold.opened(data, 0), fold.dtype)
+
+
+def merged_pair(game: Remembered, dtype: np.dtype, one: Any, other: Any) -> Any:
+    """Return what two parts tell together, packed. Runs where Dask puts it."""
+    with jax.enable_x64(dtype == np.float64):
+        return packed(merged(game, unpacked(game, one), unpacked(game, other)))
+
+
+def tree(join: Callable[[Any, Any], Any], leaves: Sequence[Any], most: int = 2) -> list[Any]:
+    """Return at most so many nodes: neighbours joined in pairs, again and again."""
+    nodes = list(leaves)
+    while len(nodes) > most:
+        pairs = [join(*nodes[i : i + 2]) for i in range(0, len(nodes) - 1, 2)]
+        nodes = pairs + nodes[len(pairs) * 2 :]
+    return nodes
+
+
+def _delayed(function: Callable[..., Any]) -> Any:
+    import dask
+
+    return dask.delayed(function, pure=False)
+
+
+def _is_empty(data: Any) -> bool:
+    """Say whether a block has no rows."""
+    return bool(data.shape[0] == 0)
+
+
+def _bad_or_zero(carry: Any) -> np.ndarray:
+    """Return the first array of a carry that is not finite, or a zero."""
+    for leaf in jax.tree.leaves(carry):
+        array = np.asarray(leaf)
+        if array.dtype.kind == "f" and not np.isfinite(array).all():
+            return array
+    return np.zeros(1)

@@ -1,0 +1,158 @@
+"""How a source is shared out: parts of its rows, each read by whoever plays on it.
+
+Blocks of a Dask collection are parts as they are. Files are opened again where they are read: only their path
+and a range of rows are sent. Rows of an array in memory are sent themselves.
+"""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.sparse import issparse
+
+from eigengame.preparation import Prepared
+from eigengame.sources import (
+    ArraySource,
+    Block,
+    Random,
+    Source,
+    SourceError,
+    SparseSource,
+    as_source,
+)
+from eigengame.sources.dask_blocks import DaskSource
+from eigengame.sources.joined import JoinedSource
+
+PART_BYTES = 2**26
+"""Rows of a file that make one part: 64 MiB."""
+
+
+class Parts(NamedTuple):
+    """The parts of a source.
+
+    Attributes
+    ----------
+    data : list
+        Delayed blocks of Dask, or sources.
+    lengths : list of int, or None
+        Rows of each, where all are known.
+    steps : tuple of Step
+        The preparation that rows go through after they are read.
+    options : dict
+        How each block is opened as a source.
+    """
+
+    data: list[Any]
+    lengths: list[int] | None
+    steps: tuple[Any, ...] = ()
+    options: dict[str, Any] | None = None
+
+    def weights(self, given: np.ndarray | None) -> Sequence[np.ndarray | None]:
+        """Return the weights (n,) of all rows, part by part."""
+        if given is None or self.lengths is None:
+            return [None] * len(self.data)
+        return np.split(given, np.cumsum(self.lengths)[:-1])
+
+
+class Range(Source):
+    """Some rows of a source that can be read from anywhere.
+
+    Parameters
+    ----------
+    source : Source
+    begin, end : int
+    """
+
+    def __init__(self, source: Source, begin: int, end: int) -> None:
+        self.source, self.begin, self.end = source, begin, end
+        self.name, self.shape = source.name, (end - begin, source.shape[1])
+        self.dtype, self.sparse, self.feature_names = (
+            source.dtype,
+            source.sparse,
+            source.feature_names,
+        )
+
+    def blocks(self, start: int, size: int) -> Iterator[Block]:
+        """Give the rows from `start` on in blocks of `size`."""
+        row = self.begin + start
+        for block in self.source.blocks(row, size) if row < self.end else ():
+            yield block[: self.end - row]
+            row += len(block)
+            if row >= self.end:
+                return
+
+
+class EvenRows(SparseSource):
+    """A sparse block that has room for the next power of two: blocks alike are compiled once."""
+
+    def most_entries(self, size: int) -> int:
+        """Return the entries of the fullest batch of `size` rows, and some."""
+        return 1 << (super().most_entries(size) - 1).bit_length()
+
+
+def split_up(source: Source) -> Parts:
+    """Return the parts of a source, or say why it has none."""
+    if isinstance(source, Prepared):
+        if any(step.ahead for step in source.steps):
+            raise SourceError(
+                f"{source.name} is prepared row after row (scale='running'), and parts are read side by "
+                "side: use scale='two-pass'."
+            )
+        return split_up(source.source)._replace(steps=source.steps)
+    if isinstance(source, DaskSource):
+        return Parts(source.parts, source.lengths, options=source.options)
+    if isinstance(source, JoinedSource):
+        data = [part for one in source.members for part in _of_one(one)]
+    elif isinstance(source, Random):
+        data = _of_one(source)
+    else:
+        raise SourceError(
+            f"{source.name} is read in order, so it has no parts to share out: give a list of files, a file "
+            "whose rows can be read from anywhere (.npy, HDF5, Zarr, ...), or a dask array or data frame."
+        )
+    known = [part.shape[0] for part in data if part.shape[0] is not None]
+    return Parts(data, known if len(known) == len(data) else None)
+
+
+def opened_part(data: Any, name: str, steps: tuple[Any, ...], options: dict[str, Any]) -> Source:
+    """Return the source of one part, prepared, where it is read."""
+    if issparse(data):
+        data = EvenRows(data)
+    source = data if isinstance(data, Source) else as_source(data, **options)
+    source.name = name
+    return Prepared(source, steps) if steps else source
+
+
+def _of_one(source: Source) -> list[Source]:
+    """Return ranges of a source, or all of it where it is read in order."""
+    if isinstance(source, ArraySource | SparseSource):
+        return [as_source(source.read(*rows), name=source.name) for rows in _ranges(source)]
+    _refuse_unless_sent(source)
+    if isinstance(source, Random):
+        return [Range(source, *rows) for rows in _ranges(source)]
+    return [source]
+
+
+def _ranges(source: Source) -> Iterator[tuple[int, int]]:
+    """Give begin and end of parts as even as can be."""
+    n, d = source.shape
+    assert n is not None
+    most = max(1, PART_BYTES // (d * np.dtype(source.dtype).itemsize))
+    count = max(1, -(-n // most))
+    edges = [n * i // count for i in range(count + 1)]
+    return itertools.pairwise(edges)
+
+
+def _refuse_unless_sent(source: Source) -> None:
+    """Raise where a source cannot be sent to another process."""
+    try:
+        pickle.dumps(source)
+    except Exception as error:
+        raise SourceError(
+            f"{source.name} cannot be sent to where it is read ({error}): give its path, which is opened "
+            "there, or a dask array."
+        ) from None
