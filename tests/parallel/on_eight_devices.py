@@ -34,6 +34,9 @@ AXES = {
     "features": {"features": 8},
     "two of each": {"data": 2, "players": 2, "features": 2},
 }
+FEW = ("remembered", "alpha", "sequential", "oja", "frequent_directions")
+"""Those that differ in what they hold: memories, players, turns, a QR, a sketch."""
+
 X = np.random.default_rng(0).normal(size=(M, D)) / np.arange(1, D + 1)
 
 
@@ -43,10 +46,10 @@ def algorithm(name):
     return FrequentDirections(10) if name == "frequent_directions" else make(name)
 
 
-def played(axes):
+def played(names, axes):
     """How far each algorithm is, after three rounds on a mesh, from where it is on one device."""
     found = {}
-    for name in REGISTRY:
+    for name in names:
         game = algorithm(name)
         alone = play(game, X, k=K, rounds=3).components
         for axis in axes:
@@ -128,8 +131,8 @@ def memory():
 
 
 PARTS = {
-    "played": lambda: played(["two of each"]),
-    "played on every axis": lambda: played(AXES),
+    "played": lambda: played(FEW, ["two of each"]),
+    "played on every axis": lambda: played(REGISTRY, AXES),
     "fitted": lambda: fitted(["refined"]),
     "fitted by every route": lambda: fitted(FITS),
     "moved": moved,
