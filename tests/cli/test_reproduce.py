@@ -109,3 +109,11 @@ def test_figures_and_claims_are_made_again_without_playing(run, tmp_path):
     assert "run the experiment again" in run("reproduce", "counts", "--redraw").err
     path.unlink()
     assert "run eigengame reproduce counts first" in run("reproduce", "counts", "--redraw").err
+
+
+def test_a_place_that_cannot_be_written_is_refused_before_anything_is_played(run, tmp_path):
+    (tmp_path / "taken").write_text("a file")
+    ended = run("reproduce", "counts", "--out", "taken/here")
+    assert ended.code == 1
+    assert "give another --out" in ended.err
+    assert "counting" not in ended.err

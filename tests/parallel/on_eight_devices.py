@@ -4,10 +4,13 @@ Devices are simulated by a flag that JAX reads once, before it begins: so not in
 in one that they start with the flag set (`test_mesh.py`).
 """
 
+import contextlib
 import json
 import sys
+import tempfile
 
 import numpy as np
+import scipy.sparse
 
 from eigengame import (
     REGISTRY,
@@ -130,7 +133,37 @@ def memory():
     return found
 
 
+class StopsAtThe4th:
+    """A watcher that interrupts a fit in its fourth batch."""
+
+    seen = 0
+
+    def batch(self, at):
+        self.seen += 1
+        if self.seen == 4:
+            raise KeyboardInterrupt
+        return False
+
+
+def sparse_and_resumed():
+    """How far sparse rows on a mesh are from one device, and a fit that was stopped from one that was not."""
+    rows = scipy.sparse.random(301, D, density=0.3, random_state=0, format="csr")
+    mesh, options = {"data": 2, "features": 4}, {"batch_size": M, "random_state": 0}
+    alone, shared = (EigenGamePCA(K, mesh=one, **options).fit(rows) for one in (None, mesh))
+    x = rows.toarray()
+    with tempfile.TemporaryDirectory() as folder:
+        with contextlib.suppress(KeyboardInterrupt):
+            EigenGamePCA(K, mesh=mesh, **options).fit(
+                x, checkpoint=folder, progress=StopsAtThe4th()
+            )
+        resumed = EigenGamePCA(K, mesh=mesh, **options).fit(x, checkpoint=folder)
+    whole = EigenGamePCA(K, mesh=mesh, **options).fit(x)
+    same = bool((resumed.components_ == whole.components_).all())
+    return {"sparse": apart(shared, alone), "resumed to the same bits": same}
+
+
 PARTS = {
+    "sparse and resumed": sparse_and_resumed,
     "played": lambda: played(FEW, ["two of each"]),
     "played on every axis": lambda: played(REGISTRY, AXES),
     "fitted": lambda: fitted(["refined"]),

@@ -64,13 +64,14 @@ def reproduce(
     import matplotlib  # noqa: F401
 
     from eigengame.experiments import Run
-    from eigengame.experiments._record import present, refuse_to_lose
+    from eigengame.experiments._record import make_room, present, refuse_to_lose
     from eigengame.experiments._record import reproduce as run_one
     from eigengame.experiments.page import write_webpage
 
     for name in chosen:
         if not (redraw or force):
             refuse_to_lose(out / name, quick=quick)
+    make_room(out)
     keep_compiled()
 
     def play(name: str) -> list[Claim]:

@@ -66,6 +66,18 @@ def refuse_to_lose(folder: Path, *, quick: bool) -> None:
         )
 
 
+def make_room(folder: Path) -> None:
+    """Make the folder for results, or say why it cannot be, before anything is played for it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ValueError(
+            f"{folder} cannot be made ({error.strerror}): give another --out."
+        ) from None
+    if not os.access(folder, os.W_OK):
+        raise ValueError(f"{folder} cannot be written to: give another --out.")
+
+
 def _write_json(path: Path, content: Any) -> None:
     """Write a JSON file, whole or not at all."""
     text = json.dumps(content, allow_nan=False) + "\n"

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
-from eigengame import GHA, Alpha, BestResponse, Mu, Oja, SymmetricRows, metrics, testing
+from eigengame import GHA, Alpha, Mu, Oja, SymmetricRows, metrics, testing
 from eigengame.experiments._base import Results, Run
+from eigengame.experiments._families import best_response, eigengame
 from eigengame.experiments._figures import draw_runs, panels
 from eigengame.experiments._protocol import GRID, Tuned, curve, rounded, tune
 from eigengame.experiments._trials import Family, play_trials, starts
@@ -20,14 +20,6 @@ if TYPE_CHECKING:
 
 D = 50
 """Features and players: the paper looks for all components of M in R^{50 x 50}."""
-
-
-def _eigengame(step: Any) -> Alpha:
-    return Alpha(step, riemannian=False)
-
-
-def _best_response(_: Any) -> BestResponse:
-    return BestResponse(rounds=1)
 
 
 class Size(NamedTuple):
@@ -50,12 +42,12 @@ FULL = Size(updates=10_000, points=200, trials=10, rounds=1000)
 QUICK = Size(updates=400, points=10, trials=2, rounds=40)
 
 PLAYED: Mapping[str, tuple[Family, tuple[float, ...] | None]] = {
-    "EigenGame": (_eigengame, GRID),
+    "EigenGame": (eigengame, GRID),
     "EigenGame^R": (Alpha, GRID),
     "GHA": (GHA, GRID),
     "Oja": (Oja, GRID),
     "mu": (Mu, GRID),
-    "best response": (_best_response, None),
+    "best response": (best_response, None),
 }
 """Who plays, with the step sizes to choose from; best response has none."""
 
@@ -148,10 +140,6 @@ def draw_streaks(results: Results) -> Figure:
     return figure
 
 
-def _angles(components: jax.Array, truth: jax.Array) -> jax.Array:
-    return metrics.angular_error(components, truth)
-
-
 def _tuned(
     family: Family,
     grid: tuple[float, ...] | None,
@@ -166,7 +154,7 @@ def _tuned(
     def runs(step: float, first_seed: int) -> np.ndarray:
         players = starts(first_seed, size.trials, D, D)
         return play_trials(
-            family, step, players, rows, truth, _angles, updates=updates, every=every
+            family, step, players, rows, truth, metrics.angular_error, updates=updates, every=every
         )
 
     return tune(runs, lambda seen: float(streak(seen).mean()), grid)

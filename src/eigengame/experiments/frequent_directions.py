@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
-from eigengame import Alpha, Remembered, metrics, testing
+from eigengame import metrics, testing
 from eigengame.algorithms.frequent_directions import best_shards, runtime_multiplier
 from eigengame.experiments import _sketches
 from eigengame.experiments._base import Claim, Results, Run
+from eigengame.experiments._families import eigengame, remembered
 from eigengame.experiments._protocol import GRID, rounded, tune
 from eigengame.experiments._sketches_figure import SHOWN, draw_sketches
 from eigengame.experiments._trials import Family, orders, play_trials, seconds_of, starts
@@ -46,18 +46,6 @@ FULL = Size(n=20_480, d=200, k=16, l=80, batch=64, trials=10, repeats=5)
 QUICK = Size(n=64, d=12, k=4, l=8, batch=8, trials=2, repeats=1)
 
 
-def _eigengame(step: Any) -> Alpha:
-    return Alpha(step, riemannian=False)
-
-
-def _remembered(_: Any) -> Remembered:
-    return Remembered()
-
-
-def _angles(components: jax.Array, truth: jax.Array) -> jax.Array:
-    return metrics.angular_error(components, truth)
-
-
 def measure(run: Run) -> Results:
     """Sketch and play on rows with the paper's two spectra; then time the parts of a sharded sketch."""
     size = QUICK if run.quick else FULL
@@ -83,7 +71,9 @@ def _sketch_trials(problem: testing.Problem, size: Size, shards: int) -> Results
         for seed in range(size.trials)
     ]
     return {
-        name: _kept(np.stack([_angles(trial[name], truth) for trial in trials])[:, None])
+        name: _kept(
+            np.stack([metrics.angular_error(trial[name], truth) for trial in trials])[:, None]
+        )
         for name in trials[0]
     }
 
@@ -104,16 +94,16 @@ def _game_trials(problem: testing.Problem, size: Size) -> tuple[float | None, Re
             players,
             rows,
             truth,
-            _angles,
+            metrics.angular_error,
             updates=updates,
             every=per_pass,
             order=order,
         )
 
     tuned = tune(
-        partial(runs, _eigengame, PASSES), lambda seen: float(metrics.streak_of(seen).mean()), GRID
+        partial(runs, eigengame, PASSES), lambda seen: float(metrics.streak_of(seen).mean()), GRID
     )
-    found = {"EigenGame": tuned.shown["best"], "remembered": runs(_remembered, 1, 1.0, 0)}
+    found = {"EigenGame": tuned.shown["best"], "remembered": runs(remembered, 1, 1.0, 0)}
     return tuned.step, {name: _kept(angles) for name, angles in found.items()}
 
 
@@ -135,7 +125,7 @@ def _times(problem: testing.Problem, size: Size, step: float | None) -> Results:
     order = jnp.asarray(orders(0, 1, size.n, size.batch, updates)[0])
     players = starts(0, 1, size.k, size.d)[0]
     games = [
-        seconds_of(_eigengame, step or 1.0, players, rows, updates=updates, order=order)
+        seconds_of(eigengame, step or 1.0, players, rows, updates=updates, order=order)
         for _ in range(size.repeats)
     ]
     by_rows = _sketches.seconds_by_rows(rows, size.k, size.l, size.repeats)

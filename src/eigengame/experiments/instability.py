@@ -15,6 +15,7 @@ import numpy as np
 
 from eigengame import Alpha, SymmetricRows, metrics, testing
 from eigengame.experiments._base import Claim, Results, Run
+from eigengame.experiments._families import eigengame
 from eigengame.experiments._protocol import GRID, rounded
 from eigengame.experiments._steps_figure import draw_steps
 from eigengame.experiments._trials import Family, play_trials
@@ -36,11 +37,7 @@ BESIDE = 0.01
 """How far from the equilibrium players are set down, in radians."""
 
 
-def _eigengame(step: Any) -> Alpha:
-    return Alpha(step, riemannian=False)
-
-
-PLAYED: dict[str, Family] = {"EigenGame": _eigengame, "EigenGame^R": Alpha}
+PLAYED: dict[str, Family] = {"EigenGame": eigengame, "EigenGame^R": Alpha}
 
 
 class Size(NamedTuple):
@@ -207,10 +204,6 @@ def _as_is(components: jax.Array, _: Any) -> jax.Array:
     return components
 
 
-def _angles(components: jax.Array, truth: jax.Array) -> jax.Array:
-    return metrics.angular_error(components, truth)
-
-
 def _picture(angle: float, step: float) -> Results:
     """Return the vectors of one step on diag(1, 0), where the optimum is the first axis."""
     rows = SymmetricRows(jnp.diag(jnp.asarray([1.0, 0.0], jnp.float32)))
@@ -240,7 +233,14 @@ def _jitters(run: Run, size: Size) -> Results:
         kept: dict[str, list[float]] = {"all": [], "first": []}
         for step in steps:
             found = play_trials(
-                family, step, players, rows, truth, _angles, updates=size.updates, every=10
+                family,
+                step,
+                players,
+                rows,
+                truth,
+                metrics.angular_error,
+                updates=size.updates,
+                every=10,
             )
             late = np.degrees(found[:, -max(1, found.shape[1] // 5) :].astype(np.float64))
             kept["all"] += rounded([np.sqrt((late**2).mean())])

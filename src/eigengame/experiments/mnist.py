@@ -7,15 +7,16 @@ centred, M is summed over a batch, and every batch size has as many passes over 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from eigengame import GHA, Alpha, BestResponse, Krasulina, Mu, Oja, Remembered, metrics
+from eigengame import GHA, Alpha, Krasulina, Mu, Oja, metrics
 from eigengame.experiments import _mnist
 from eigengame.experiments._base import Claim, Results, Run
+from eigengame.experiments._families import best_response, eigengame, remembered
 from eigengame.experiments._figures import draw_runs, panels
 from eigengame.experiments._products import (
     Products,
@@ -47,27 +48,15 @@ NEAR = 1.0
 """Competitive: a mean streak at the end that is at most this much shorter."""
 
 
-def _eigengame(step: Any) -> Alpha:
-    return Alpha(step, riemannian=False)
-
-
-def _remembered(_: Any) -> Remembered:
-    return Remembered()
-
-
-def _best_response(_: Any) -> BestResponse:
-    return BestResponse(rounds=1)
-
-
 PLAYED: Mapping[str, tuple[Family, tuple[float, ...] | None]] = {
-    "EigenGame": (_eigengame, GRID),
+    "EigenGame": (eigengame, GRID),
     "EigenGame^R": (Alpha, GRID),
     "GHA": (GHA, GRID),
     "Krasulina": (Krasulina, GRID),
     "Oja": (Oja, GRID),
     "mu": (Mu, GRID),
-    "remembered": (_remembered, None),
-    "best response": (_best_response, None),
+    "remembered": (remembered, None),
+    "best response": (best_response, None),
 }
 """Who plays, with the step sizes to choose from."""
 

@@ -7,10 +7,10 @@ writes the documentation's page from the folders of `eigengame reproduce all --o
 
 from __future__ import annotations
 
+import argparse
 import html
 import os
 import re
-import sys
 from pathlib import Path
 from typing import NamedTuple
 
@@ -172,12 +172,16 @@ def _inline(text: str) -> str:
     return re.sub(r"\[([^\]]+)\]\(([^)]+)\)", r'<a href="\2">\1</a>', text)
 
 
-def main(arguments: list[str]) -> None:
-    """Write the documentation's page: the folder of results, and the page."""
-    folder, page = map(Path, arguments)
+def main() -> None:
+    """Write the documentation's page."""
+    parser = argparse.ArgumentParser(description="Write the page of all experiments that were run.")
+    parser.add_argument("folder", type=Path, help="with a folder of results for each experiment")
+    parser.add_argument("page", type=Path, help="the Markdown file to write")
+    asked = parser.parse_args()
+    folder, page = asked.folder, asked.page
     links = os.path.relpath(folder, page.parent).replace(os.sep, "/")
     page.write_text(markdown(sections(folder, "" if links == "." else f"{links}/")))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

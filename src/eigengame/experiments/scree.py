@@ -6,15 +6,15 @@ that players are eigenvectors. MNIST has a truth, so that the sign can be read n
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from eigengame import Alpha, Remembered
 from eigengame.experiments import _mnist
 from eigengame.experiments._base import Claim, Results, Run
+from eigengame.experiments._families import eigengame, remembered
 from eigengame.experiments._figures import COLOURS, panels
 from eigengame.experiments._products import Products, Truth, angles, products, truth_of
 from eigengame.experiments._protocol import GRID, rounded, tune
@@ -35,17 +35,9 @@ OVERLAP = 0.1
 """Quotient and utility overlap where they are at most this share of the quotient apart."""
 
 
-def _eigengame(step: Any) -> Alpha:
-    return Alpha(step, riemannian=False)
-
-
-def _remembered(_: Any) -> Remembered:
-    return Remembered()
-
-
 PLAYED: dict[str, tuple[Family, tuple[float, ...] | None]] = {
-    "EigenGame": (_eigengame, GRID),
-    "remembered": (_remembered, None),
+    "EigenGame": (eigengame, GRID),
+    "remembered": (remembered, None),
 }
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from eigengame import Alpha, SymmetricRows, metrics
 from eigengame.experiments._base import Claim, Results, Run
+from eigengame.experiments._families import eigengame
 from eigengame.experiments._figures import panels
 from eigengame.experiments._protocol import rounded
 from eigengame.experiments._trials import Family, play_trials, starts
@@ -33,11 +34,7 @@ PLAYERS = ("#1f5fa8", "#d9822b", "#3a923a")
 """A colour for each player."""
 
 
-def _eigengame(step: Any) -> Alpha:
-    return Alpha(step, riemannian=False)
-
-
-PLAYED: dict[str, Family] = {"EigenGame^R": Alpha, "EigenGame": _eigengame}
+PLAYED: dict[str, Family] = {"EigenGame^R": Alpha, "EigenGame": eigengame}
 """Alg. 2 with the projection, which is drawn, and without."""
 
 
