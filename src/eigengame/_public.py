@@ -11,6 +11,7 @@ from eigengame.algorithms import BestResponse as BestResponse
 from eigengame.algorithms import FrequentDirections as FrequentDirections
 from eigengame.algorithms import HebbDeflation as HebbDeflation
 from eigengame.algorithms import Info as Info
+from eigengame.algorithms import InGramSpace as InGramSpace
 from eigengame.algorithms import Krasulina as Krasulina
 from eigengame.algorithms import Mu as Mu
 from eigengame.algorithms import Oja as Oja

@@ -60,6 +60,7 @@ def _column_squares(values: jax.Array) -> jax.Array:
     up as they lie, and a product, which reads as it should, adds up the rest.
     """
     m, d = values.shape
+    values = values.astype(jnp.promote_types(values.dtype, jnp.float32))
     group = math.gcd(m, 16)
     stacked = values.reshape(m // group, group, d)
     partial = jnp.square(stacked[:, 0])

@@ -8,13 +8,17 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from eigengame.algorithms import Remembered
+from eigengame.algorithms.in_gram_space import REMEASURED
 from eigengame.algorithms.remembered import RememberedState
 from eigengame.certificate import Certificate
 from eigengame.game.memory import Memory
-from eigengame.game.rows import DenseRows
+from eigengame.game.rounds import whiten
+from eigengame.game.rows import DenseRows, full_product
+from eigengame.game.sphere import inner, norms
 from eigengame.metrics import angular_error
 from eigengame.moments import (
     Moments,
@@ -40,12 +44,17 @@ class Stream(NamedTuple):
         Rows seen, exactly.
     looks : tuple of two (int, array of shape (k, d))
         The components as they were at two earlier counts of rows, each at least twice the one before.
+    overlaps : array of shape (K, K) or (K + 1, K + 1), or None
+        Of players and mean, where the game is played in Gram space on rows that are very wide. Moments are
+        then the mean and the scatter of all features together, shape (1,): their own would take another
+        touch of every row.
     """
 
     state: RememberedState
     moments: Moments
     rows: int
     looks: tuple[tuple[int, jax.Array], tuple[int, jax.Array]]
+    overlaps: jax.Array | None = None
 
     @property
     def earlier(self) -> tuple[int, jax.Array]:
@@ -61,8 +70,12 @@ def begin(
     dtype: Any,
     seed: int,
     place: Placement = ONE_DEVICE,
+    *,
+    in_span: bool = False,
 ) -> Stream:
     """Return a game in which nothing has been seen."""
+    if in_span:
+        return _begin_in_span(algorithm, k, d, dtype, seed)
     players = _start(algorithm.players_for(k, d), d, dtype, seed)
     state = algorithm.remember_nothing(jax.device_put(players), k)
     state = place.state(algorithm, state, k)
@@ -80,15 +93,45 @@ def _start(count: int, d: int, dtype: Any, seed: int) -> np.ndarray:
     return np.linalg.inv(factor).astype(dtype) @ draws
 
 
+def _begin_in_span(algorithm: Remembered, k: int, d: int, dtype: Any, seed: int) -> Stream:
+    """Return the same for very wide rows: players are drawn where they will be."""
+    state = _drawn(algorithm, k, d, np.dtype(dtype), seed)
+    moments = Moments(state.memory.weight, state.memory.mean, jnp.zeros(1, dtype))
+    # Before the first rows there is nothing to look at, and a copy of players takes room.
+    start = (0, state.memory.players[:k, :0])
+    return Stream(state, moments, 0, (start, start), algorithm.overlaps(state))
+
+
+@partial(jax.jit, static_argnums=(0, 1, 2, 3))
+def _drawn(algorithm: Remembered, k: int, d: int, dtype: Any, seed: int) -> RememberedState:
+    """Return an empty memory with random orthonormal players: nearly orthogonal as drawn, d being large."""
+    draws = jax.random.normal(jax.random.key(seed), (algorithm.players_for(k, d), d), dtype)
+    turn, _ = whiten(full_product(draws, draws.T) / d)
+    return algorithm.remember_nothing(full_product(turn, draws) / math.sqrt(d), k)
+
+
 def take(
     algorithm: Remembered, memory: Stream, rows: Any, count: int, place: Placement = ONE_DEVICE
 ) -> Stream:
     """Return the game after one more batch, of which `count` rows are not padding."""
+    if memory.overlaps is not None:
+        return _take_in_span(algorithm, memory, rows, count)
     state, moments, components = _step(algorithm, place, rows, memory.state, memory.moments)
     seen, (_, newer) = memory.rows + count, memory.looks
     if seen < max(2 * newer[0], 1):
         return Stream(state, moments, seen, memory.looks)
     return Stream(state, moments, seen, (newer, (seen, components)))
+
+
+def _take_in_span(algorithm: Remembered, memory: Stream, rows: DenseRows, count: int) -> Stream:
+    """Return the same for a game in Gram space."""
+    state, moments, overlaps = _step_in_span(
+        algorithm, rows, memory.state, memory.moments, memory.overlaps
+    )
+    seen, looks = memory.rows + count, memory.looks
+    if seen >= max(2 * looks[1][0], 1):
+        looks = (looks[1], (seen, algorithm.components(state)))
+    return Stream(state, moments, seen, looks, overlaps)
 
 
 def merge(algorithm: Remembered, one: Stream, other: Stream) -> Stream:
@@ -136,6 +179,23 @@ def _step(
     return state, moments, algorithm.components(state)
 
 
+@partial(jax.jit, static_argnums=0)
+def _step_in_span(
+    algorithm: Remembered,
+    rows: DenseRows,
+    state: RememberedState,
+    moments: Moments,
+    overlaps: jax.Array,
+) -> tuple[RememberedState, Moments, jax.Array]:
+    """Return state, moments and overlaps after one batch in Gram space."""
+    overlaps = jax.lax.cond(
+        state.step % REMEASURED == 0, lambda: algorithm.overlaps(state), lambda: overlaps
+    )
+    state, overlaps, gained = algorithm.update_in_span(rows, state, overlaps)
+    known = state.memory
+    return state, Moments(known.weight, known.mean, moments.scatter + gained), overlaps
+
+
 def one_pass(
     algorithm: Remembered, reading: Passes, begun: Stream, place: Placement = ONE_DEVICE
 ) -> Stream:
@@ -181,9 +241,7 @@ def estimated(memory: Stream, k: int, scale: float) -> Certificate:
     below = np.append(values[1:], 0.0)[:k]
     above = np.append(np.inf, values[:-1])[:k]
     seen, before = memory.earlier
-    moved = angular_error(
-        np.asarray(known.players)[:k].astype(np.float64), np.asarray(before, np.float64)
-    )
+    moved = _angles(known.players[:k], before)
     unknown = np.full(k, np.nan)
     return Certificate(
         kind="estimate",
@@ -197,3 +255,19 @@ def estimated(memory: Stream, k: int, scale: float) -> Certificate:
         gradient_angle=unknown,
         penalty_ratio=unknown,
     )
+
+
+def _angles(components: jax.Array, before: jax.Array) -> np.ndarray:
+    """Return how far each component is from where it was, shape (k,)."""
+    if before.shape != components.shape:
+        return np.full(len(components), math.pi / 2)
+    if components.size > 2**25:
+        return np.asarray(_angles_there(components, before), np.float64)
+    return angular_error(np.asarray(components, np.float64), np.asarray(before, np.float64))
+
+
+@jax.jit
+def _angles_there(components: jax.Array, before: jax.Array) -> jax.Array:
+    """Return the same where the components are: what is too large to be sent for a look."""
+    along = inner(components, before)
+    return jnp.arctan2(norms(components - along * before), jnp.abs(along))[:, 0]

@@ -312,7 +312,10 @@ def test_a_matrix_can_be_played_on_too():
 
 def test_equilibrium_of_all_with_no_new_information_keeps_everything():
     memory = memory_of(4, 5)
-    players, strengths = equilibrium_of_all(memory.players, memory.strengths, jnp.zeros((3, D)))
+    none = jnp.zeros(D, bool)
+    players, strengths = equilibrium_of_all(
+        memory.players, memory.strengths, jnp.zeros((3, D)), none
+    )
     assert_close(strengths, memory.strengths)
     assert metrics.angular_error(np.asarray(players), np.asarray(memory.players)).max() < 1e-7
 

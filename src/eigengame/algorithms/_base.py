@@ -128,3 +128,17 @@ def info_from(gram: jax.Array, direction: jax.Array) -> Info:
         utilities.penalties(gram),
         sphere.safe_norms(direction),
     )
+
+
+MANY = 1_000_003
+"""A width that nothing else has."""
+
+
+def features_of(algorithm: Any, state: Any, k: int) -> Any:
+    """Return a tree like the state that says which arrays have features as their last axis.
+
+    Found by making a state for very many features, in shape only, and seeing where they are.
+    """
+    made = jax.eval_shape(algorithm.init, jax.ShapeDtypeStruct((k, MANY), jnp.float32))
+    wide = [leaf.shape[-1:] == (MANY,) for leaf in jax.tree.leaves(made)]
+    return jax.tree.unflatten(jax.tree.structure(state), wide)

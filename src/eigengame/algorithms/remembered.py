@@ -18,10 +18,11 @@ import numpy as np
 from eigengame import _check
 from eigengame.algorithms._base import Info
 from eigengame.game import sphere
-from eigengame.game.gram_space import cheaper_in_gram_space, equilibrium_of_all
+from eigengame.game.gram_space import Small, cheaper_in_gram_space, equilibrium_of_all, in_span
 from eigengame.game.memory import Memory, RememberedRows
 from eigengame.game.rounds import joint_round, nearly_orthonormal, tidied
 from eigengame.game.rows import DenseRows, Rows, full_product
+from eigengame.game.wide import overlaps_of
 
 FIRST_ROUNDS = 4
 """Rounds on a batch that outweighs all before it: players that know little need more than one."""
@@ -117,21 +118,17 @@ class Remembered:
 
     def update(self, rows: Rows, state: RememberedState) -> tuple[RememberedState, Info]:
         """Play one batch under the memory of all before it."""
-        memory = state.memory._replace(players=_tidied(state))
+        memory = state.memory
         if self.forget != 1:
             rows, keep = self.fade(rows, memory.strengths.dtype)
             memory = memory._replace(strengths=keep * memory.strengths, weight=keep * memory.weight)
-        new = RememberedRows.of(rows, memory, center=self.center)
-        if self._in_gram_space(rows, memory.players):
-            moved, strengths = equilibrium_of_all(memory.players, memory.strengths, _new_rows(new))
+        if isinstance(rows, DenseRows) and self._in_gram_space(rows, memory.players):
+            memory = self._in_units(rows, memory)
         else:
-            moved, strengths = self._rounds(new)
-        mean, weight = new.mean_and_weight()
-        k = state.like.shape[0]
-        info = Info(strengths[:k], jnp.zeros_like(strengths[:k]), jnp.zeros_like(strengths[:k]))
-        return RememberedState(
-            Memory(moved, strengths, mean, weight), state.like, state.step + 1
-        ), info
+            memory = memory._replace(players=_tidied(state))
+            new = RememberedRows.of(rows, memory, center=self.center)
+            memory = Memory(*self._rounds(new), *new.mean_and_weight())
+        return RememberedState(memory, state.like, state.step + 1), _seen(memory, state)
 
     def components(self, state: RememberedState) -> jax.Array:
         """Return the first k players."""
@@ -143,14 +140,76 @@ class Remembered:
         strong = jnp.sqrt(theirs.strengths)[:, None] * theirs.players
         total = jnp.where(mine.weight + theirs.weight > 0, mine.weight + theirs.weight, 1)
         bridge = jnp.sqrt(mine.weight * (theirs.weight / total)) * (mine.mean - theirs.mean)
-        players, strengths = equilibrium_of_all(
-            nearly_orthonormal(mine.players),
-            mine.strengths,
-            jnp.concatenate([strong, bridge[None, :]]),
-        )
+        plain = Remembered()
+        rows = DenseRows(jnp.concatenate([strong, bridge[None, :]]))
+        players, strengths, *_ = plain._in_units(rows, mine)
         mean = mine.mean + (theirs.weight / total) * (theirs.mean - mine.mean)
         memory = Memory(players, strengths, mean, mine.weight + theirs.weight)
         return RememberedState(memory, one.like, one.step + other.step)
+
+    def update_in_span(
+        self, rows: DenseRows, state: RememberedState, overlaps: jax.Array
+    ) -> tuple[RememberedState, jax.Array, jax.Array]:
+        r"""Play one batch in Gram space, with the overlaps of players and mean known.
+
+        Parameters
+        ----------
+        rows : DenseRows
+        state : RememberedState
+        overlaps : array of shape (K, K), or (K + 1, K + 1) with the mean last where rows are centred
+            What `overlaps_of` measures, or the update before has returned.
+
+        Returns
+        -------
+        state : RememberedState
+        overlaps : array of the same shape
+        gained : scalar array
+            The scatter that the batch adds in all directions together.
+        """
+        memory, overlaps, gained = self._equilibrium(rows, state.memory, overlaps)
+        return RememberedState(memory, state.like, state.step + 1), overlaps, gained
+
+    def overlaps(self, state: RememberedState) -> jax.Array:
+        """Return the overlaps of players and, where rows are centred, the mean, measured."""
+        return overlaps_of(self._wide(state.memory))
+
+    def _wide(self, memory: Memory) -> list[jax.Array]:
+        """Return what an update starts from: players (K, d) and, where rows are centred, the mean (1, d)."""
+        return [memory.players, memory.mean[None, :]] if self.center else [memory.players]
+
+    def _in_units(self, rows: DenseRows, memory: Memory) -> Memory:
+        """Return the memory after one batch, played in Gram space in units of the largest number.
+
+        So squares stay in range over the whole range of the dtype.
+        """
+        values = rows.values.astype(memory.players.dtype)
+        size = jnp.max(jnp.abs(values))
+        if self.center:
+            size = jnp.maximum(size, jnp.max(jnp.abs(memory.mean)))
+        size = jnp.where(size > 0, size, 1)
+        scaled = memory._replace(strengths=memory.strengths / size / size, mean=memory.mean / size)
+        rows = DenseRows(values / size, rows.roots)
+        after, *_ = self._equilibrium(rows, scaled, overlaps_of(self._wide(scaled)))
+        return after._replace(strengths=after.strengths * size * size, mean=after.mean * size)
+
+    def _equilibrium(
+        self, rows: DenseRows, memory: Memory, overlaps: jax.Array
+    ) -> tuple[Memory, jax.Array, jax.Array]:
+        """Return the memory after one batch, played to equilibrium in Gram space, its overlaps and its gain."""
+
+        def play(small: Small) -> tuple[list[jax.Array], tuple[Memory, jax.Array]]:
+            players, *mean = small.wide
+            centre = mean[0][0] if mean else jnp.zeros_like(players[0])
+            now = memory._replace(players=players, mean=centre)
+            new = RememberedRows.of(small.rows, now, center=self.center)
+            fresh = _new_rows(new)
+            moved, strengths = equilibrium_of_all(players, memory.strengths, fresh, small.empty)
+            after = Memory(moved, strengths, *new.mean_and_weight())
+            return self._wide(after), (after, jnp.sum(jnp.square(fresh)))
+
+        wide, (after, gained), overlaps = in_span(play, self._wide(memory), rows, overlaps)
+        centre = wide[1][0] if self.center else memory.mean
+        return after._replace(players=wide[0], mean=centre), overlaps, gained
 
     def _rounds(self, new: RememberedRows) -> tuple[jax.Array, jax.Array]:
         """Return players and strengths after the rounds that a batch is due."""
@@ -173,10 +232,8 @@ class Remembered:
 
         return jax.lax.cond(rounds > 1, further, lambda now: (now[0], now[2]), first)
 
-    def _in_gram_space(self, rows: Rows, players: jax.Array) -> bool:
+    def _in_gram_space(self, rows: DenseRows, players: jax.Array) -> bool:
         """Say where this batch is played; static, so that each shape is compiled for one space."""
-        if not isinstance(rows, DenseRows):
-            return False
         if self.space != "auto":
             return self.space == "gram"
         return cheaper_in_gram_space(rows.values.shape[0], *players.shape)
@@ -202,6 +259,12 @@ def _tidied(state: RememberedState) -> jax.Array:
     return jax.lax.cond(
         state.step % TIDY == 0, nearly_orthonormal, lambda players: players, state.memory.players
     )
+
+
+def _seen(memory: Memory, state: RememberedState) -> Info:
+    """Return what the wanted players earn."""
+    strengths = memory.strengths[: state.like.shape[0]]
+    return Info(strengths, jnp.zeros_like(strengths), jnp.zeros_like(strengths))
 
 
 def _new_rows(new: RememberedRows) -> jax.Array:

@@ -1,80 +1,139 @@
 r"""A whole update in the small space of players and batch, for wide rows.
 
-Every quantity of a round is an inner product between rows of $[V; X]$, and every new player is a
-combination of them. So where the batch is not much taller than the players are many, the Gram matrix
-of both is computed once, all rounds are played on it to their equilibrium, and width $d$ is touched a
-second time only to form $V' = PV + QX$.
+Every quantity of an update is an inner product between vectors it starts from, $W$ (players, perhaps a mean),
+and rows $X$ of a batch; all it makes are combinations of them. And the game does not change when everything is
+turned. So the Gram matrix of $[W; X]$ gives an orthonormal basis of their span, any algorithm can play in the
+coordinates of that basis as it would play in $d$ dimensions, and width $d$ is touched a second time only to
+form $W' = PW + QX$ (`eigengame.game.wide`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
 import jax
 import jax.numpy as jnp
 
-from eigengame.game.rounds import put_last
-from eigengame.game.rows import full_product
+from eigengame.game.rounds import put_last, whiten
+from eigengame.game.rows import DenseRows, full_product
+from eigengame.game.wide import combined, inner_products, part_ends
+
+
+class Small(NamedTuple):
+    """An update's vectors in an orthonormal basis of their span, of r = K + m directions.
+
+    Attributes
+    ----------
+    wide : list of arrays of shape (K_i, r)
+        What the update starts from.
+    rows : DenseRows of width r
+        The batch.
+    empty : array of shape (r,)
+        Where the span has fewer directions than the basis has places: nothing lies along these.
+    """
+
+    wide: list[jax.Array]
+    rows: DenseRows
+    empty: jax.Array
+
+
+def in_span(
+    play: Callable[[Small], tuple[Sequence[jax.Array], Any]],
+    wide: Sequence[jax.Array],
+    rows: DenseRows,
+    overlaps: jax.Array,
+) -> tuple[list[jax.Array], Any, jax.Array]:
+    r"""Return what an update makes of its vectors, played in the basis of their span.
+
+    Parameters
+    ----------
+    play : function
+        From the small vectors to new ones, in the parts that `wide` has, and anything else.
+    wide : sequence of arrays of shape (K_i, d)
+        $W$.
+    rows : DenseRows of width d
+        $X$.
+    overlaps : array of shape (K, K)
+        $WW^\top$.
+
+    Returns
+    -------
+    moved : list of arrays of shape (K_i, d)
+    other : what `play` returned beside them
+    overlaps : array of shape (K, K)
+        $W'W'^\top$, known from the coordinates: the next update need not measure it.
+    """
+    square, across = inner_products(wide, rows.values)
+    coordinates, back, empty = basis_of(jnp.block([[overlaps, across.T], [across, square]]))
+    known, batch = jnp.split(coordinates, [len(overlaps)])
+    parts = jnp.split(known, part_ends(wide))
+    moved, other = play(Small(parts, DenseRows(batch, rows.roots), empty))
+    found = jnp.concatenate(list(moved))
+    k = len(found)
+    coefficients = full_product(found, back)
+    lifted = combined(coefficients[:, :k], coefficients[:, k:], wide, rows.values)
+    return lifted, other, full_product(found, found.T)
+
+
+def basis_of(gram: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Return vectors in an orthonormal basis of their span, and the way back, from their Gram matrix (r, r).
+
+    Returns
+    -------
+    coordinates : array of shape (r, r)
+        Row i is vector i in the basis.
+    back : array of shape (r, r)
+        Turns coordinates (row by row) into coefficients over the vectors.
+    empty : array of shape (r,)
+        Places of the basis that stand for no direction.
+    """
+    lengths = jnp.sqrt(jnp.maximum(jnp.diag(gram), 0))
+    absent = lengths == 0  # such as rows of padding
+    scale = jnp.where(absent, 0, 1 / jnp.where(absent, 1, lengths))
+    unit = scale[:, None] * gram * scale[None, :]
+    turn, empty = whiten(unit, absent)
+    coordinates = lengths[:, None] * full_product(unit, turn.T)
+    return coordinates, turn * scale[None, :], empty
 
 
 def equilibrium_of_all(
-    players: jax.Array, strengths: jax.Array, rows: jax.Array
+    players: jax.Array, strengths: jax.Array, rows: jax.Array, empty: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
     r"""Return the top K eigenvectors of $V^\top\mathrm{diag}(\lambda)V + W^\top W$, and their strengths.
 
     Parameters
     ----------
-    players : array of shape (K, d)
-        Orthonormal.
+    players : array of shape (K, r)
+        Orthonormal, in a small space.
     strengths : array of shape (K,)
         $\lambda$, at least 0.
-    rows : array of shape (m, d)
+    rows : array of shape (m, r)
         $W$: everything new, centred and with the bridge between means.
+    empty : array of shape (r,)
+        Places that stand for no direction: they come last.
 
     Returns
     -------
-    players : array of shape (K, d)
+    players : array of shape (K, r)
         Orthonormal, the strongest first.
     strengths : array of shape (K,)
     """
     k = players.shape[0]
-    inside = full_product(rows, players.T)  # (m, K), what the players see of the rows
-    # Units of the largest row keep squares in range over the whole range of the dtype.
-    size = jnp.max(jnp.linalg.norm(inside, axis=1, keepdims=True)) + jnp.max(jnp.abs(rows))
-    size = jnp.where(size > 0, size, 1)
-    scaled, inside = rows / size, inside / size
-    outside = full_product(scaled, scaled.T) - full_product(inside, inside.T)
-    sizes, axes = jnp.linalg.eigh((outside + outside.T) / 2)
-    # What is left of a row after cancellation is noise below this: it would not be orthogonal.
-    floor = 1e3 * jnp.finfo(rows.dtype).eps * jnp.max(jnp.sum(jnp.square(scaled), axis=1))
-    held = sizes > jnp.maximum(floor, jnp.finfo(rows.dtype).tiny)
-    roots = jnp.sqrt(jnp.where(held, sizes, 1))
-    # The rows in the orthonormal basis of the players and of what the rows add to them.
-    added = jnp.where(held, roots, 0)[None, :] * axes
-    past = jnp.diag(strengths / size / size)
-    across = full_product(inside.T, added)
-    small = jnp.block(
-        [
-            [past + full_product(inside.T, inside), across],
-            [
-                across.T,
-                put_last(jnp.diag(jnp.where(held, sizes, 0)), ~held, jnp.ones((), rows.dtype)),
-            ],
-        ]
-    )
-    values, vectors = jnp.linalg.eigh((small + small.T) / 2)
-    chosen = vectors.T[::-1][:k]
-    from_rows = full_product(chosen[:, k:] * jnp.where(held, 1 / roots, 0)[None, :], axes.T)
-    from_players = chosen[:, :k] - full_product(from_rows, inside)
-    moved = full_product(from_players, players) + full_product(from_rows, scaled)
-    return moved, jnp.maximum(values[::-1][:k], 0) * size * size
+    past = full_product(players.T * strengths[None, :], players)
+    scatter = past + full_product(rows.T, rows)
+    scatter = put_last(scatter, empty, jnp.max(jnp.diag(scatter)))
+    values, vectors = jnp.linalg.eigh((scatter + scatter.T) / 2)
+    return vectors.T[::-1][:k], jnp.maximum(values[::-1][:k], 0)
 
 
 def cheaper_in_gram_space(m: int, k: int, d: int) -> bool:
     """Say whether an update of m rows, k players and d features is cheaper in Gram space.
 
-    Multiplications: Gram space takes $(m + k)^2 d$ and two small problems of size m and m + k; score
-    space takes $3mkd + 4k^2d$ and two of size k and 2k. A small problem of size s costs about
-    $25 s^3$ multiplications' time, measured with LAPACK on one core against products on two.
+    Multiplications: Gram space takes $(m + k)^2 d$ and a small problem of size m + k; score space takes
+    $3mkd + 4k^2d$ and two of size k and 2k. A small problem of size s costs about $25 s^3$ multiplications'
+    time, measured with LAPACK on one core against products on two.
     """
-    gram = (m + k) ** 2 * d + 25 * (m**3 + (m + k) ** 3)
+    gram = (m + k) ** 2 * d + 25 * (m + k) ** 3
     score = (3 * m * k + 4 * k**2) * d + 25 * (k**3 + (2 * k) ** 3)
     return gram <= score

@@ -36,23 +36,31 @@ def _correction(players: jax.Array) -> jax.Array:
     return 1.5 * jnp.eye(players.shape[0], dtype=players.dtype) - 0.5 * overlaps
 
 
-def whiten(overlaps: jax.Array) -> tuple[jax.Array, jax.Array]:
+def whiten(overlaps: jax.Array, absent: jax.Array | None = None) -> tuple[jax.Array, jax.Array]:
     """Return T with T O T' = I on what O spans, and which rows of T are zero because it does not.
 
-    `overlaps` are those of unit rows. Where these are well apart a Cholesky factor will do, which costs
-    a tenth; else directions within rounding of the others are found by their eigenvalues, and left out.
+    `overlaps` are those of unit rows, and of rows of zeros where `absent` (k,) says so. Where the others are
+    well apart a Cholesky factor will do, which costs a tenth; else directions within rounding of the others are
+    found by their eigenvalues, and left out.
     """
-    factor = jnp.linalg.cholesky(overlaps)
+    if absent is None:
+        absent = jnp.zeros(overlaps.shape[0], bool)
+    # A row that is absent stands alone: it disturbs no factor, and nothing lies along it.
+    factor = jnp.linalg.cholesky(overlaps + jnp.diag(absent.astype(overlaps.dtype)))
     # False where the factor does not exist and is NaN: compared one by one, since XLA may lose NaN in a min.
     apart = jnp.all(jnp.diag(factor) > 0.03)
-    return jax.lax.cond(apart, _whiten_triangular, lambda _: _whiten_spectral(overlaps), factor)
+    return jax.lax.cond(
+        apart,
+        lambda factor: (_inverse(factor), absent),
+        lambda _: _whiten_spectral(overlaps),
+        factor,
+    )
 
 
-def _whiten_triangular(factor: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Return the inverse of a Cholesky factor: nothing is left out."""
+def _inverse(factor: jax.Array) -> jax.Array:
+    """Return the inverse of a Cholesky factor."""
     unit = jnp.eye(factor.shape[0], dtype=factor.dtype)
-    inverse = jax.scipy.linalg.solve_triangular(factor, unit, lower=True)
-    return inverse, jnp.zeros(factor.shape[0], bool)
+    return jax.scipy.linalg.solve_triangular(factor, unit, lower=True)
 
 
 def _whiten_spectral(overlaps: jax.Array) -> tuple[jax.Array, jax.Array]:

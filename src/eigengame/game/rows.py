@@ -107,7 +107,9 @@ class DenseRows:
     def constant(self) -> jax.Array:
         """Return the scores of a feature that is always 1, shape (m, 1)."""
         if self.roots is None:
-            return jnp.ones((self.values.shape[0], 1), self.values.dtype)
+            # A count in half precision would be off from 257 rows on.
+            dtype = jnp.promote_types(self.values.dtype, jnp.float32)
+            return jnp.ones((self.values.shape[0], 1), dtype)
         return self.roots[:, None]
 
     def centred(self, mean: jax.Array | None) -> DenseRows:

@@ -17,6 +17,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
+from eigengame.algorithms._base import features_of
 from eigengame.game.rows import DenseRows, Rows, SymmetricRows
 from eigengame.parallel.cost import best_layout
 from eigengame.parallel.layout import Layout, mesh_of
@@ -216,20 +217,6 @@ def _between_processes(mesh: Any) -> Placement:
             f"devices, and share rows between processes: give data as a multiple of {count}."
         )
     return placed
-
-
-MANY = 1_000_003
-"""A width that nothing else has."""
-
-
-def features_of(algorithm: Any, state: Any, k: int) -> Any:
-    """Return a tree like the state that says which arrays have features as their last axis.
-
-    Found by making a state for very many features, in shape only, and seeing where they are.
-    """
-    made = jax.eval_shape(algorithm.init, jax.ShapeDtypeStruct((k, MANY), jnp.float32))
-    wide = [leaf.shape[-1:] == (MANY,) for leaf in jax.tree.leaves(made)]
-    return jax.tree.unflatten(jax.tree.structure(state), wide)
 
 
 def _up(size: int, parts: int) -> int:

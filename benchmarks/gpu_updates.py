@@ -1,0 +1,206 @@
+"""One update at the paper's full size on one GPU: time, bytes, rate, and the ratio to the floor.
+
+The floor is what must be moved, the batch twice, the players twice and the new players once, at the rate at which
+the card copies. Each algorithm is checked first against float64 on the CPU, then timed; then ten thousand updates
+in a row, and how orthonormal the players still are.
+
+python -m benchmarks.gpu_updates [--features 20371456] [--updates 10000]
+"""
+
+import argparse
+import datetime
+import time
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from eigengame import DenseRows, InGramSpace, Remembered, make
+from eigengame.game.wide import combined, inner_products
+from eigengame.metrics import angular_error
+from eigengame.parallel.placement import ONE_DEVICE
+from eigengame.playing import _update
+from eigengame.stream import _begin_in_span, _step_in_span
+
+ROWS = 128
+FEATURES = 20_371_456
+OPTIONS = {"alpha": {"step_size": 1e-9}, "mu": {"step_size": 1e-9}, "oja": {"step_size": 1e-9}}
+"""Steps that suit rows of 20 million numbers near 1, whose squares add up to 2e7."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--features", type=int, default=FEATURES)
+    parser.add_argument("--updates", type=int, default=10_000, help="of the long runs")
+    parser.add_argument("--lasting", type=int, default=FEATURES // 8, help="their features")
+    asked = parser.parse_args()
+    card = jax.devices()[0]
+    print(f"{datetime.date.today()}, {card.device_kind}, JAX {jax.__version__}")
+    print(f"batches of {ROWS} rows in bfloat16, {asked.features:,} features, players in float32")
+    check()
+    rows = [batch(asked.features, seed) for seed in range(3)]
+    rate = copy_rate(asked.features)
+    print(f"\nThe card copies at {rate:.0f} GB/s, bytes read and written together.")
+    print(f"{'update':>34} {'K':>3} {'ms':>7} {'GB':>6} {'GB/s':>6} {'floor':>6} {'ratio':>6}")
+    for count in (32, 48):
+        for name in OPTIONS:
+            report(name, count, rate, rows, of_algorithm(make(name, **OPTIONS[name]), count, rows))
+            gram = InGramSpace(make(name, **OPTIONS[name]))
+            report(f"{name} in Gram space", count, rate, rows, of_algorithm(gram, count, rows))
+        plain = Remembered(extra=0, space="score")
+        report("remembered", count, rate, rows, of_algorithm(plain, count, rows))
+        report("remembered in Gram space", count, rate, rows, of_stream(count, rows, False))
+        centred = of_stream(count - 1, rows, True)
+        report("the same, centred", count - 1, rate, rows, centred)
+        parts(count, rows)
+    rows = [batch(asked.lasting, seed) for seed in range(3)]
+    print(f"\nLong runs on {asked.lasting:,} features:")
+    for name in ("remembered", *OPTIONS):
+        lasting(name, rows, asked.updates)
+
+
+def batch(d: int, seed: int) -> DenseRows:
+    """Return rows with some directions stronger than the rest, in bfloat16."""
+
+    @jax.jit
+    def make() -> jax.Array:
+        strong, weak = jax.random.split(jax.random.key(seed))
+        strengths = 0.5 * 0.9 ** jnp.arange(64)
+        scores = jax.random.normal(strong, (ROWS, 64)) * strengths[None, :]
+        shared = jax.random.rademacher(jax.random.key(99), (64, d), jnp.bfloat16)
+        noise = jax.random.normal(weak, (ROWS, d), jnp.bfloat16)
+        return noise + jnp.matmul(scores.astype(jnp.bfloat16), shared)
+
+    return DenseRows(make(), jnp.ones(ROWS))
+
+
+def copy_rate(d: int) -> float:
+    """Return the bytes that the card reads and writes in a second, in GB, by one large copy."""
+    one = jnp.ones((64, d), jnp.float32)
+    copy = jax.jit(lambda array: array + 1)
+    return 2 * one.nbytes / median_ms(lambda: copy(one), 5) / 1e6
+
+
+def median_ms(run: Callable[[], Any], repeats: int) -> float:
+    """Return the milliseconds that one of many runs in a row takes, the median of five tries."""
+    jax.block_until_ready([run() for _ in range(2)][-1])
+    tries = []
+    for _ in range(5):
+        began = time.perf_counter()
+        for _ in range(repeats):
+            last = run()
+        jax.block_until_ready(last)
+        tries.append((time.perf_counter() - began) / repeats)
+    return 1e3 * float(np.median(tries))
+
+
+def of_algorithm(algorithm: Any, k: int, rows: list[DenseRows]) -> Callable[[], Any]:
+    """Return a function that plays the next update of an algorithm."""
+    place, turn = ONE_DEVICE, iter(range(10**9))
+    state = [algorithm.init(begin(k, rows[0].width))]
+
+    def run() -> Any:
+        state[0], _ = _update(algorithm, place, rows[next(turn) % len(rows)], state[0])
+        return state[0]
+
+    return run
+
+
+def of_stream(k: int, rows: list[DenseRows], center: bool) -> Callable[[], Any]:
+    """Return a function that plays the next update of the remembered game as a fit does."""
+    game, turn = Remembered(extra=0, center=center), iter(range(10**9))
+    begun = _begin_in_span(game, k, rows[0].width, np.float32, 0)
+    now = [(begun.state, begun.moments, begun.overlaps)]
+
+    def run() -> Any:
+        now[0] = _step_in_span(game, rows[next(turn) % len(rows)], *now[0])
+        return now[0]
+
+    return run
+
+
+def begin(k: int, d: int) -> jax.Array:
+    """Return random orthonormal players."""
+    return _begin_in_span(Remembered(extra=0), k, d, np.float32, 0).state.memory.players
+
+
+def report(name: str, k: int, rate: float, rows: list[DenseRows], run: Callable[[], Any]) -> None:
+    """Time an update and print its line."""
+    d = rows[0].width
+    needed = (2 * rows[0].values.nbytes + 3 * 4 * k * d) / 1e9
+    ms, floor = median_ms(run, 10), 1e3 * needed / rate
+    print(
+        f"{name:>34} {k:>3} {ms:>7.2f} {needed:>6.1f} {1e3 * needed / ms:>6.0f} {floor:>6.2f} "
+        f"{ms / floor:>6.2f}",
+        flush=True,
+    )
+
+
+def parts(k: int, rows: list[DenseRows]) -> None:
+    """Print what the two touches take alone; the rest of an update is small square work."""
+    players = [begin(k, rows[0].width)]
+    first = jax.jit(lambda v, x: inner_products([v], x))
+    second = jax.jit(lambda p, q, v, x: combined(p, q, [v], x))
+    small = jnp.eye(k), jnp.ones((k, ROWS))
+    one = median_ms(lambda: first(players[0], rows[0].values), 5)
+    two = median_ms(lambda: second(*small, players[0], rows[0].values), 5)
+    print(f"{'the two touches alone':>34} {k:>3} {one + two:>7.2f}   ({one:.2f} and {two:.2f} ms)")
+
+
+def check(d: int = 2**17, updates: int = 20) -> None:
+    """Print how far updates on this device come from the same ones in float64 on the CPU."""
+    rows = [batch(d, seed) for seed in range(4)]
+    start = np.asarray(begin(32, d))
+    step = 0.1 * float(ROWS) / d / 1e2
+    for name in (*OPTIONS, "remembered"):
+        plain = make(name, step_size=step) if name in OPTIONS else Remembered(extra=0, space="gram")
+        mine = _played(InGramSpace(plain), jnp.asarray(start), rows, updates)
+        with jax.enable_x64(True), jax.default_device(jax.devices("cpu")[0]):
+            wide = [DenseRows(jnp.asarray(np.asarray(one.values), jnp.float64)) for one in rows]
+            true = _played(plain, jnp.asarray(start, jnp.float64), wide, updates)
+        apart = angular_error(mine, true)
+        moved = angular_error(true, start)
+        print(
+            f"{name}: after {updates} updates of {d:,} features the players, which moved by {moved.min():.2g} to "
+            f"{moved.max():.2g}, are {np.median(apart):.1e} in the median and at most {apart.max():.1e} from those of "
+            "float64 on the CPU",
+            flush=True,
+        )
+
+
+def _played(algorithm: Any, players: jax.Array, rows: list[DenseRows], updates: int) -> np.ndarray:
+    """Return the players after some updates, in float64."""
+    state = algorithm.init(players)
+    for number in range(updates):
+        state, _ = _update(algorithm, ONE_DEVICE, rows[number % len(rows)], state)
+    return np.asarray(algorithm.components(state), np.float64)
+
+
+def lasting(name: str, rows: list[DenseRows], updates: int) -> None:
+    """Print how orthonormal 32 players are after many updates; alpha's and mu's have unit length only."""
+    gram = InGramSpace(make(name, **OPTIONS[name])) if name in OPTIONS else None
+    run = of_stream(32, rows, False) if gram is None else of_algorithm(gram, 32, rows)
+    began = time.perf_counter()
+    for _ in range(updates):
+        last = run()
+    state = jax.block_until_ready(last)
+    seconds = time.perf_counter() - began
+    players = state[0].memory.players if gram is None else gram.components(state)
+    sums = np.zeros((32, 32))
+    # In parts and in float64 between them: one long sum in float32 would show its own error.
+    for begin_ in range(0, players.shape[1], 2**20):
+        some = np.asarray(players[:, begin_ : begin_ + 2**20], np.float64)
+        sums += some @ some.T
+    lengths = np.abs(np.diag(sums) - 1).max()
+    overlaps = np.abs(sums - np.diag(np.diag(sums))).max()
+    print(
+        f"{name}: after {updates:,} updates in {seconds:.0f} s squares of lengths are off 1 by {lengths:.1e}, "
+        f"overlaps at most {overlaps:.1e}",
+        flush=True,
+    )
+
+
+if __name__ == "__main__":
+    main()

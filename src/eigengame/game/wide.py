@@ -1,0 +1,102 @@
+r"""The two touches of width $d$ that an update in Gram space takes.
+
+Let $W$ be vectors that an update starts from, players and perhaps a mean, and $X$ a batch of rows. All an
+update needs to know of them are inner products, $XX^\top$ and $XW^\top$ (the first touch); all it may make
+are combinations, $W' = PW + QX$ (the second). Both read $X$ and $W$ once. On a GPU they are kernels that
+tile $d$; elsewhere, and for shapes the kernels do not take, plain products.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import jax
+import jax.numpy as jnp
+
+from eigengame.game.rows import full_product
+
+
+def inner_products(wide: Sequence[jax.Array], rows: jax.Array) -> tuple[jax.Array, jax.Array]:
+    r"""Return $XX^\top$, shape (m, m), and $XW^\top$, shape (m, K).
+
+    Parameters
+    ----------
+    wide : sequence of arrays of shape (K_i, d)
+        $W$ in parts, K rows in all.
+    rows : array of shape (m, d)
+        $X$; in bfloat16 it is read as it is, and multiplied exactly.
+    """
+    if kernels_fit(wide, rows):
+        from eigengame.game import wide_kernels
+
+        return wide_kernels.inner_products(wide, rows)
+    rows = rows.astype(jnp.promote_types(rows.dtype, wide[0].dtype))
+    across = [full_product(rows, part.T) for part in wide]
+    return full_product(rows, rows.T), jnp.concatenate(across, axis=1)
+
+
+def overlaps_of(wide: Sequence[jax.Array]) -> jax.Array:
+    r"""Return $WW^\top$, shape (K, K)."""
+    return jnp.block([[full_product(one, other.T) for other in wide] for one in wide])
+
+
+def combined(
+    turn: jax.Array, fresh: jax.Array, wide: Sequence[jax.Array], rows: jax.Array
+) -> list[jax.Array]:
+    r"""Return $W' = PW + QX$ in the parts that $W$ has.
+
+    Parameters
+    ----------
+    turn : array of shape (K, K)
+        $P$.
+    fresh : array of shape (K, m)
+        $Q$.
+    wide, rows
+        As in `inner_products`.
+    """
+    if kernels_fit(wide, rows):
+        from eigengame.game import wide_kernels
+
+        return wide_kernels.combined(turn, fresh, wide, rows)
+    rows = rows.astype(jnp.promote_types(rows.dtype, wide[0].dtype))
+    ends = part_ends(wide)
+
+    def made(turn: jax.Array, fresh: jax.Array) -> jax.Array:
+        pairs = zip(jnp.split(turn, ends, axis=1), wide, strict=True)
+        return full_product(fresh, rows) + sum(full_product(own, part) for own, part in pairs)
+
+    pairs = zip(jnp.split(turn, ends), jnp.split(fresh, ends), strict=True)
+    return [made(*pair) for pair in pairs]
+
+
+def part_ends(wide: Sequence[jax.Array]) -> list[int]:
+    """Return where each part but the last ends when they are stacked."""
+    return list(itertools.accumulate(map(len, wide)))[:-1]
+
+
+MOST_ROWS = 128
+"""Rows of a batch that the kernels take: their Gram matrix is held in registers."""
+
+MOST_WIDE = 64
+"""Players and mean that the kernels take together."""
+
+WORTH = 2**16
+"""Features from which on a kernel gains on plain products."""
+
+
+def kernels_fit(wide: Sequence[jax.Array], rows: jax.Array) -> bool:
+    """Say whether the kernels take these arrays: on a GPU, players and at most one vector, rows in bfloat16."""
+    m, d = rows.shape
+    players = wide[0]
+    one_more = len(wide) == 1 or (len(wide) == 2 and len(wide[1]) == 1)
+    return (
+        jax.default_backend() == "gpu"
+        and rows.dtype == jnp.bfloat16
+        and players.dtype == jnp.float32
+        and one_more
+        and sum(map(len, wide)) <= MOST_WIDE
+        and 16 <= m <= MOST_ROWS
+        and m & (m - 1) == 0
+        and d >= WORTH
+    )

@@ -1,0 +1,80 @@
+"""Gram space: every algorithm plays there as it does in d dimensions."""
+
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from eigengame import REGISTRY, InGramSpace, as_rows, make, play_stream, testing
+from eigengame.game.gram_space import basis_of
+from eigengame.game.rows import DenseRows
+
+K, D, M = 3, 60, 8
+OPTIONS = {
+    "alpha": {"step_size": 0.2, "lag": 2},
+    "sequential": {"eigenvalues": (1.0, 0.5, 0.25, 0.1), "cap": 2},
+}
+"""Lag, so that a state has several arrays of players; steps large enough to see."""
+
+
+def batches(count=3, dtype=np.float64):
+    stream, _ = testing.stream_with(testing.exponential(D, 1, 1e-3), M, count, seed=3)
+    return [batch.astype(dtype) for batch in stream]
+
+
+@pytest.mark.parametrize("name", sorted(REGISTRY))
+def test_every_algorithm_plays_there_as_it_does_in_d_dimensions(name):
+    algorithm = make(name, **OPTIONS.get(name, {}))
+    if name == "remembered":
+        # A round there is the equilibrium: in score space it takes many to come so near.
+        algorithm = make(name, space="gram")
+    plain = play_stream(algorithm, batches(), k=K, seed=1)
+    small = play_stream(InGramSpace(algorithm), batches(), k=K, seed=1)
+    overlaps = np.abs(np.sum(np.asarray(plain.components) * np.asarray(small.components), axis=1))
+    lengths = np.linalg.norm(plain.components, axis=1) * np.linalg.norm(small.components, axis=1)
+    np.testing.assert_allclose(overlaps, lengths, rtol=1e-9)
+    np.testing.assert_allclose(small.info.rewards, plain.info.rewards, rtol=1e-6, atol=1e-12)
+
+
+def test_players_stay_on_the_sphere_over_thousands_of_updates():
+    x = batches(1, np.float32)[0]
+    played = play_stream(InGramSpace(make("oja", step_size=0.1)), [x] * 2000, k=K)
+    v = np.asarray(played.components, np.float64)
+    np.testing.assert_allclose(v @ v.T, np.eye(K), atol=1e-5)
+    np.testing.assert_allclose(played.state.overlaps, np.eye(K), atol=1e-5)
+
+
+def test_a_basis_leaves_out_what_is_not_there():
+    rng = np.random.default_rng(0)
+    vectors = rng.normal(size=(6, 40))
+    vectors[3], vectors[4] = 0, vectors[1]
+    coordinates, back, empty = (
+        np.asarray(one) for one in basis_of(jnp.asarray(vectors @ vectors.T))
+    )
+    assert empty.sum() == 2
+    np.testing.assert_allclose(coordinates @ coordinates.T, vectors @ vectors.T, atol=1e-9)
+    np.testing.assert_allclose(coordinates @ back @ vectors, vectors, atol=1e-9)
+    assert (coordinates[:, empty] == 0).all()
+
+
+def test_rows_in_half_precision_are_played_in_float32():
+    rows = [DenseRows(jnp.asarray(x, jnp.bfloat16)) for x in batches(2)]
+    played = play_stream(InGramSpace(make("oja")), rows, k=K)
+    assert played.components.dtype == jnp.float32
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [({"optimizer": optax.sgd(0.1)}, "optimizer"), ({"own_batches": True}, "own_batches")],
+)
+def test_what_cannot_be_turned_is_refused(options, words):
+    with pytest.raises(ValueError, match=words):
+        InGramSpace(make("alpha", **options))
+
+
+def test_rows_known_by_their_matrix_alone_are_refused():
+    from eigengame import as_symmetric_rows
+
+    with pytest.raises(ValueError, match="dense rows"):
+        play_stream(InGramSpace(make("oja")), [as_symmetric_rows(np.eye(5))], k=2)
+    assert as_rows(np.eye(5)).width == 5
