@@ -38,7 +38,23 @@ def inner_products(wide: Sequence[jax.Array], rows: jax.Array) -> tuple[jax.Arra
 
 def overlaps_of(wide: Sequence[jax.Array]) -> jax.Array:
     r"""Return $WW^\top$, shape (K, K)."""
-    return jnp.block([[full_product(one, other.T) for other in wide] for one in wide])
+    return jnp.block([[_long_product(one, other) for other in wide] for one in wide])
+
+
+CHUNK = 2**14
+"""Features that are summed in one go: a sum of millions in float32 is off by 1e-4 of itself."""
+
+
+def _long_product(left: jax.Array, right: jax.Array) -> jax.Array:
+    """Return `left @ right.T`, summed in chunks and these in pairs."""
+    d = left.shape[1]
+    if d < 2 * CHUNK:
+        return full_product(left, right.T)
+    whole = d // CHUNK * CHUNK
+    one, other = (part[:, :whole].reshape(len(part), -1, CHUNK) for part in (left, right))
+    chunks = jnp.einsum("kcw,lcw->ckl", one, other, precision=jax.lax.Precision.HIGHEST)
+    rest = full_product(left[:, whole:], right[:, whole:].T)
+    return jnp.sum(chunks, axis=0) + rest
 
 
 def combined(
