@@ -44,8 +44,10 @@ def equilibrium_of_all(
     outside = full_product(scaled, scaled.T) - full_product(inside, inside.T)
     sizes, axes = jnp.linalg.eigh((outside + outside.T) / 2)
     # What is left of a row after cancellation is noise below this: it would not be orthogonal.
-    floor = 1e3 * jnp.finfo(rows.dtype).eps * jnp.max(jnp.sum(jnp.square(scaled), axis=1))
-    held = sizes > jnp.maximum(floor, jnp.finfo(rows.dtype).tiny)
+    # Rows in half precision are exact as they are: it is the products that round, in the players' dtype.
+    limits = jnp.finfo(scaled.dtype)
+    floor = 1e3 * limits.eps * jnp.max(jnp.sum(jnp.square(scaled), axis=1))
+    held = sizes > jnp.maximum(floor, limits.tiny)
     roots = jnp.sqrt(jnp.where(held, sizes, 1))
     # The rows in the orthonormal basis of the players and of what the rows add to them.
     added = jnp.where(held, roots, 0)[None, :] * axes
@@ -56,7 +58,7 @@ def equilibrium_of_all(
             [past + full_product(inside.T, inside), across],
             [
                 across.T,
-                put_last(jnp.diag(jnp.where(held, sizes, 0)), ~held, jnp.ones((), rows.dtype)),
+                put_last(jnp.diag(jnp.where(held, sizes, 0)), ~held, jnp.ones((), scaled.dtype)),
             ],
         ]
     )
