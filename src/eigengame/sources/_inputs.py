@@ -53,7 +53,7 @@ class Inputs:
             raise SourceError(f"{name}: the first batch of the loader has no rows.")
         self.rows = self._count()
         # What was looked at is not lost: a loader that can be read once begins with it.
-        self._given = None if self.again else itertools.chain([seen], given)
+        self._given: Iterator[Any] | None = None if self.again else itertools.chain([seen], given)
 
     def batches(self, start: int) -> Iterator[Any]:
         """Give the batches from row `start` on: those before it are drawn and dropped."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import jax
@@ -59,7 +60,8 @@ class JaxNetwork:
         names = [name or "output" for name in names]
         wanted = names
         if self._asked is not None:
-            wanted = sum(chosen(self._asked, names, self.name, LIST).values(), [])
+            groups = chosen(self._asked, names, self.name, LIST).values()
+            wanted = [name for group in groups for name in group]
         kept = [(i, names[i], leaf) for i, (_, leaf) in enumerate(found) if names[i] in wanted]
         for _, name, leaf in kept:
             if leaf.shape[:1] != (count,) or jnp.issubdtype(leaf.dtype, jnp.complexfloating):
@@ -89,7 +91,7 @@ class JaxNetwork:
             count = rows_of(inputs, self.name)
             missing = size - count
             if missing:
-                inputs = mapped(inputs, lambda array, m=missing: _filled(array, m))
+                inputs = mapped(inputs, partial(_filled, missing=missing))
             values, good = self._program(inputs)
             if missing:
                 values = values[:count]

@@ -26,12 +26,12 @@ def device_of(model: Any, asked: Any, name: str) -> Any:
         )
     if asked is None and there == {"meta"}:
         raise SourceError(f"{name} has no weights: it is on device meta; load some first.")
-    device = torch.device(asked if asked is not None else there.pop() if there else _played_on())
+    device = torch.device(asked if asked is not None else there.pop() if there else played_on())
     if device.type == "cuda" and device.index is None:
         device = torch.device("cuda", torch.cuda.current_device())
-    if str(device) != _played_on():
+    if str(device) != played_on():
         raise SourceError(
-            f"{name} runs on {device}, but JAX plays on {_played_on()}: give device={_played_on()!r}, and a "
+            f"{name} runs on {device}, but JAX plays on {played_on()}: give device={played_on()!r}, and a "
             f"copy of the network goes there, or let JAX play on {device} ("
             + ("JAX_PLATFORMS=cpu" if device.type == "cpu" else 'pip install "jax[cuda12]"')
             + ")."
@@ -39,7 +39,7 @@ def device_of(model: Any, asked: Any, name: str) -> Any:
     return device
 
 
-def _played_on() -> str:
+def played_on() -> str:
     """Return the device that JAX plays on, by torch's name for it."""
     device = next(iter(jax.device_put(np.zeros(())).devices()))
     if device.platform in ("gpu", "cuda", "rocm"):

@@ -146,7 +146,7 @@ class TorchNetwork:
 
     @contextlib.contextmanager
     def _hooks(self, take: Take) -> Iterator[None]:
-        """Hook the layers for a while."""
+        """Put hooks on the layers for a while."""
 
         def hook(name: str) -> Callable[..., None]:
             return lambda module, given, output: take(name, output)
