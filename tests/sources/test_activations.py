@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from eigengame import EigenGamePCA, activations
+from eigengame import EigenGamePCA, activations, as_source, prepare
 from eigengame import plan as planning
 from eigengame.feed import Feed
 from eigengame.game.gram_space import equilibrium_of_all
@@ -173,6 +173,11 @@ def test_a_model_keeps_its_layers(pca, source, tmp_path):
     other = activations(lambda x: jnp.tile(x, (1, 27))[:, :161], [X])
     assert "layers are not those of the fit" in error_of(again.transform, other)
     assert again.transform(activations(network, BATCHES[:1], again.layers_)).shape == (BATCH, K)
+    assert again.transform(as_source(naive(X))).shape == (N, K)
+
+
+def test_rows_on_the_device_are_not_prepared(source):
+    assert "stay on the device, where nothing is prepared" in error_of(prepare, source)
 
 
 @pytest.mark.slow

@@ -352,6 +352,15 @@ def test_an_error_of_the_network_says_what_went_in(net):
     assert "ran on (2, 2, 8, 8) torch.float32" in raised.value.__notes__[0]
 
 
+def test_a_network_too_large_for_the_device_is_told_what_to_do():
+    class Large(nn.Module):
+        def forward(self, x):
+            raise torch.OutOfMemoryError("tried to allocate 20 GiB")
+
+    with pytest.raises(MemoryError, match=r"tried to allocate 20 GiB\): give smaller batches"):
+        activations(nn.Sequential(Large()), [X], "0")
+
+
 def test_the_fingerprint_tells_weights_apart(net):
     one, changed = activations(net, loader(), BLOCKS), copy.deepcopy(net)
     assert same_fingerprint(one, activations(net, loader(), BLOCKS))

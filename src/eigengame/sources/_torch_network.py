@@ -139,6 +139,11 @@ class TorchNetwork:
                     self._model(*(inputs if isinstance(inputs, tuple) else (inputs,)))
         except SourceError:
             raise
+        except torch.OutOfMemoryError as error:
+            raise MemoryError(
+                f"{self.name}: the device has no room for the network's own forward ({error}): give smaller "
+                "batches, or leave torch more by XLA_PYTHON_CLIENT_MEM_FRACTION (0.75 if not set)."
+            ) from None
         except Exception as error:
             shapes = mapped(inputs, lambda array: f"{tuple(array.shape)} {array.dtype}")
             error.add_note(f"while {self.name} ran on {shapes}")
