@@ -120,8 +120,8 @@ class Photographs:
 
         short = round(self.size * MARGIN)
         try:
-            with Image.open(path) as picture:
-                picture = picture.convert("RGB")
+            with Image.open(path) as file:
+                picture = file.convert("RGB")
         except OSError as error:
             raise SourceError(f"{path} is no photograph ({error}): repair or remove it.") from None
         if min(picture.size) != short:

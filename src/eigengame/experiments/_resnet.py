@@ -34,7 +34,11 @@ class Bottleneck(nn.Module):
         self, before: int, width: int, stride: int, *, stride_first: bool, eps: float
     ) -> None:
         super().__init__()
-        first, second, after = stride if stride_first else 1, 1 if stride_first else stride, 4 * width
+        first, second, after = (
+            stride if stride_first else 1,
+            1 if stride_first else stride,
+            4 * width,
+        )
         self.conv1 = nn.Conv2d(before, width, 1, first, bias=False)
         self.bn1 = nn.BatchNorm2d(width, eps)
         self.conv2 = nn.Conv2d(width, width, 3, second, 1, bias=False)
@@ -86,9 +90,7 @@ class ResNet(nn.Module):
             width, blocks = 64 * 2**stage, []
             for block in range(count):
                 stride = 2 if stage and not block else 1
-                blocks.append(
-                    Bottleneck(before, width, stride, stride_first=stride_first, eps=eps)
-                )
+                blocks.append(Bottleneck(before, width, stride, stride_first=stride_first, eps=eps))
                 before = 4 * width
             setattr(self, f"layer{stage + 1}", nn.Sequential(*blocks))
         self.stages = len(counts)

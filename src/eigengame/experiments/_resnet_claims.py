@@ -167,12 +167,13 @@ def _edge_filters(results: Results) -> Claim:
     fit, chance = (np.array([one[key] for one in edges]) for key in ("fit", "chance"))
     waves = [one["cycles"] for one in edges if one["kind"] == "Gabor"]
     like, above = int((fit >= LIKE).sum()), int((fit > chance).sum())
+    by_chance = int((chance >= LIKE).sum())
     return Claim(
         "The components are edge filters: Gabor and Laplacian-of-Gaussian filters.",
         f"For {like} of {len(edges)} mean maps of Block 1 a single such filter makes at least half of the variance "
-        f"(the median is {np.median(fit):.2g}); scrambled, of the same power spectrum, {int((chance >= LIKE).sum())} "
-        f"would (median {np.median(chance):.2g}), and {above} are more like a filter than that. {len(waves)} "
-        "of the best are Gabor filters"
+        f"(the median is {np.median(fit):.2g}); scrambled, of the same power spectrum, {by_chance} would (median "
+        f"{np.median(chance):.2g}), and {above} are more like a filter than that. {len(waves)} of the best are "
+        "Gabor filters"
         + (f", of {min(waves):g} to {max(waves):g} waves over the whole picture" if waves else "")
         + " (holds: most have half, and most are above chance).",
         like > len(edges) / 2 and above > len(edges) / 2,
@@ -184,29 +185,41 @@ def words(results: Results) -> str:
     size, found = results["size"], results["readings"]
     plain, centred, steps = found["uncentred"], found["centred"], results["EigenGame"]
     names = [layer["name"] for layer in results["layers"]]
-    shares = block_shares(results, "centred")[0]
     return (
         f"A ResNet-50 (top-1 {results['accuracy']:.2f} on the centres of {size['photographs']} photographs, one "
         f"of each class) where the paper has a ResNet-200, and {results['rows']} rows where it has 1.2 million: "
-        f"{size['copies']} crops of {size['side']} x {size['side']} of each, some flipped, the same in every pass. "
-        f"Features are the outputs of `{names[0]}` and of {len(names) - 1} residual blocks, {results['features']} "
-        f"in all. These weights take pixels from 0 to 255; pixels are divided by {results['unit']:g} here, and the "
-        "first batch norm is told so, since `conv1` would else have nearly all of the variance and the "
-        "components would be those of `conv1` alone. M is X'X, without a mean, as the paper writes it: in that "
-        f"reading PC 1 is the mean activation ({results['mean']['angle']:.2g} rad from it), which `conv1`, whose "
-        f"filters hardly answer to the mean picture, has next to no part in; about the mean, Block 1 has "
-        f"{shares[0]:.0%} of PC 1. So it is centring, not classes, that makes Block 1 of PC 1 small (with "
-        "one photograph of each class, classes cannot be told from photographs here). The first "
-        f"components explain {_percent(plain['explained'])} of X'X, and {_percent(centred['explained'])} of the "
-        f"variance about the mean; all {size['k']} explain {sum(plain['explained']):.0%} and "
-        f"{sum(centred['explained']):.0%}. The remembered game settles its players, so that their penalties are "
-        f"nothing (mean ratio {np.mean(plain['ratio']):.1g}) whatever they are worth; what they are worth the "
-        f"certificate tells, with probability {plain['certificate']['confidence']:.4g}: "
+        f"crops of {size['side']} x {size['side']}, {size['copies']} of each photograph, the first its centre, the "
+        "others from random places and some of them flipped, but the same in every pass. Features are the "
+        f"{results['features']:,} outputs of `{names[0]}` and of {len(names) - 1} residual blocks. These weights "
+        f"take pixels from 0 to 255; pixels are divided by {results['unit']:g} here, and the first batch norm is "
+        "told so, since `conv1` would else have nearly all of the variance and the "
+        f"components would be those of `conv1` alone. {_of_the_mean(results)} The first components explain "
+        f"{_percent(plain['explained'])} of X'X, and {_percent(centred['explained'])} of the variance about the "
+        f"mean; all {size['k']} explain {sum(plain['explained']):.0%} and {sum(centred['explained']):.0%}. The "
+        "remembered game settles its players, so that their penalties are nothing (mean ratio "
+        f"{np.mean(plain['ratio']):.1g}) whatever they are worth; what they are worth the certificate tells "
+        f"({plain['certificate']['kind']}, with probability {plain['certificate']['confidence']:.4g}): "
         f"{plain['certificate']['streak']} components within pi/32. EigenGame by steps ({steps['updates']} updates "
         f"of {size['batch']} rows, step size {steps['step']:g} over a batch's largest eigenvalue) has a "
         f"streak of {steps['streak']} against these. The mean maps of Block 1 spread over the whole picture: light "
         "and dark halves, then spots and stripes of ever more waves, as components of photographs are; `maps.png` "
         "and `blocks.png` have them enlarged."
+    )
+
+
+def _of_the_mean(results: Results) -> str:
+    """Say what a mean that is not taken off does to the first component."""
+    first = {name: block_shares(results, name)[0, 0] for name in results["readings"]}
+    said = (
+        "M is X'X, without a mean, as the paper writes it. In that reading PC 1 is "
+        f"{results['mean']['angle']:.2g} rad from the mean activation, and Block 1 has {first['uncentred']:.1%} of "
+        f"it; about the mean, Block 1 has {first['centred']:.1%} of PC 1."
+    )
+    if results["mean"]["share"] < 0.5:
+        return said
+    return (
+        f"{said} So it is the mean, not classes, that PC 1 is about (with one photograph of each class, classes "
+        "cannot be told from photographs here)."
     )
 
 

@@ -19,12 +19,10 @@ def whole(results: Results) -> Any:
     """Return all figures in one: components by block and maps above, scree plot and certificate below."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(13, 8.2), layout="constrained")
-    above, below = figure.subfigures(2, 1, height_ratios=(1.25, 1))
-    left, right = above.subfigures(1, 2)
-    draw_blocks(left, results)
-    draw_maps(right, results)
-    scree, angles = below.subplots(1, 2)
+    figure: Any = Figure(figsize=(13, 8.6), layout="constrained")
+    (blocks, maps), (scree, angles) = figure.subplots(2, 2, height_ratios=(1.2, 1))
+    draw_blocks(blocks, results)
+    draw_maps(maps, results)
     draw_scree(scree, results)
     draw_angles(angles, results)
     return figure
@@ -36,14 +34,14 @@ def enlarged(results: Results, folder: Path) -> list[Path]:
 
     paths = []
     for name, drawn in (("blocks", draw_blocks), ("maps", draw_maps)):
-        figure = Figure(figsize=(12, 7), layout="constrained")
-        drawn(figure, results)
+        figure: Any = Figure(figsize=(12, 7), layout="constrained")
+        drawn(figure.subplots(), results)
         paths += save(figure, folder, name)
     return paths
 
 
-def draw_blocks(figure: Any, results: Results) -> None:
-    """Draw each block of the first components as a line, coloured by its relative variance."""
+def draw_blocks(axes: Any, results: Results) -> None:
+    """Draw each block of the first components by its extremes, coloured by its relative variance."""
     from matplotlib import colormaps
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import LogNorm
@@ -51,43 +49,43 @@ def draw_blocks(figure: Any, results: Results) -> None:
     stretches, sizes = results["drawn"]["stretches"], block_sizes(results)
     shown = min(SHOWN, results["size"]["k"])
     relative = relative_variance(results)[:shown]
-    scale = LogNorm(max(float(relative.min()), 1e-3), float(relative.max()))
-    colours = colormaps["coolwarm"]
-    axes = figure.subplots(len(stretches), shown, squeeze=False, sharex=True)
-    most = max(np.abs(part).max() for part in stretches.values())
-    for row, (block, components) in enumerate(stretches.items()):
+    least = max(float(relative.min()), 1e-3)
+    scale, colours = LogNorm(least, float(relative.max())), colormaps["coolwarm"]
+    for row, components in enumerate(stretches.values()):
+        most = np.abs(components).max()
         for i in range(shown):
-            low, high = components[i]
-            one = axes[row, i]
-            colour = colours(scale(max(float(relative[i, row]), scale.vmin)))
-            one.fill_between(range(len(low)), low, high, color=colour, linewidth=0.5)
-            # A root keeps the blocks with many features in sight beside those with few.
-            one.set_yscale("function", functions=(_root, _square))
-            one.set(xticks=[], yticks=[], ylim=(-most, most))
-            one.grid(False)
-            if not row:
-                one.set_title(f"PC {i + 1}", fontsize=8)
-        axes[row, 0].set_ylabel(f"Block {block}", fontsize=8)
-        right = axes[row, -1].twinx()
-        right.set_yticks([])
-        right.set_ylabel(f"{sizes[int(block)]:,}", fontsize=7, rotation=0, ha="left", va="center")
-    bar = figure.colorbar(
-        ScalarMappable(scale, colours), ax=axes, location="bottom", shrink=0.6, aspect=40
+            low, high = 0.45 * np.asarray(components[i]) / most - row
+            colour = colours(scale(max(float(relative[i, row]), least)))
+            axes.fill_between(
+                np.linspace(i + 0.06, i + 0.94, len(low)), low, high, color=colour, linewidth=0.5
+            )
+        size = sizes[int(list(stretches)[row])]
+        axes.text(shown + 0.05, -row, f"{size:,}", fontsize=7, va="center")
+    axes.set_xticks(np.arange(shown) + 0.5, [f"PC {i + 1}" for i in range(shown)], fontsize=8)
+    axes.set_yticks(-np.arange(len(stretches)), [f"Block {one}" for one in stretches], fontsize=8)
+    axes.tick_params(length=0, top=False, labeltop=True, labelbottom=False)
+    axes.set(xlim=(0, shown), ylim=(0.5 - len(stretches), 0.5))
+    axes.grid(False)
+    axes.spines[:].set_visible(False)
+    bar = axes.figure.colorbar(
+        ScalarMappable(scale, colours), ax=axes, location="bottom", shrink=0.6, aspect=40, pad=0.02
     )
     bar.set_label("mean square of a block's entries, over that of the component", fontsize=8)
 
 
-def draw_maps(figure: Any, results: Results) -> None:
-    """Draw the mean over the channels of Block 1 for every component."""
-    maps = results["drawn"]["maps"]
-    lines = -(-len(maps) // ACROSS)
-    axes = figure.subplots(lines, ACROSS, squeeze=False)
-    for i, one in enumerate(axes.flat):
-        one.axis("off")
-        if i < len(maps):
-            one.imshow(maps[i], cmap="gray", vmin=-99, vmax=99, interpolation="nearest")
-            one.set_title(f"{i + 1}", fontsize=7, pad=2)
-    figure.suptitle("Block 1, mean over its channels", fontsize=9)
+def draw_maps(axes: Any, results: Results) -> None:
+    """Draw the mean over the channels of Block 1 for every component, in lines of eight."""
+    maps = np.asarray(results["drawn"]["maps"], float)
+    count, side, _ = maps.shape
+    step, lines = side + -(-side // 6), -(-count // ACROSS)
+    wall = np.full((lines * step, ACROSS * step), np.nan)
+    for i, one in enumerate(maps):
+        top, left = step * (i // ACROSS), step * (i % ACROSS)
+        wall[top : top + side, left : left + side] = one
+        axes.text(left + side / 2, top - 1, f"{i + 1}", fontsize=7, ha="center", va="bottom")
+    axes.imshow(wall, cmap="gray", vmin=-99, vmax=99, interpolation="nearest")
+    axes.axis("off")
+    axes.set_title("Block 1, mean over its channels, by component", fontsize=9, pad=12)
 
 
 def draw_scree(axes: Any, results: Results) -> None:
@@ -99,7 +97,9 @@ def draw_scree(axes: Any, results: Results) -> None:
     }
     for name, found in played.items():
         colour, style = COLOURS[name], {"markersize": 3.5, "linewidth": 1.0}
-        axes.semilogy(number, found["rayleigh"], "o-", color=colour, label=f"{name}, Rayleigh", **style)
+        axes.semilogy(
+            number, found["rayleigh"], "o-", color=colour, label=f"{name}, Rayleigh", **style
+        )
         utility = np.maximum(found["utility"], 1e-12)
         axes.semilogy(number, utility, "x--", color=colour, label=f"{name}, utility", **style)
     centred = results["readings"]["centred"]["rayleigh"]
@@ -116,10 +116,19 @@ def draw_angles(axes: Any, results: Results) -> None:
     steps, style = results["EigenGame"], {"markersize": 3.5, "linewidth": 1.0}
     colour = COLOURS["remembered"]
     axes.semilogy(
-        number, plain["certificate"]["angle"], "o-", color=colour, label="remembered, bound", **style
+        number,
+        plain["certificate"]["angle"],
+        "o-",
+        color=colour,
+        label="remembered, bound",
+        **style,
     )
     axes.semilogy(
-        number, centred["certificate"]["angle"], ".:", color="#999999", label="about the mean, bound"
+        number,
+        centred["certificate"]["angle"],
+        ".:",
+        color="#999999",
+        label="about the mean, bound",
     )
     colour = COLOURS["EigenGame"]
     axes.semilogy(number, steps["angle"], "o-", color=colour, label="EigenGame, angle", **style)
@@ -130,11 +139,3 @@ def draw_angles(axes: Any, results: Results) -> None:
         axes.text(number[-1], angle * 1.1, name, fontsize=7, color="#777777", ha="right")
     axes.set(xlabel="component", ylabel="radians, or a share", ylim=(1e-6, 3))
     axes.legend(fontsize=7, loc="lower right")
-
-
-def _root(values: Any) -> Any:
-    return np.sign(values) * np.sqrt(np.abs(values))
-
-
-def _square(values: Any) -> Any:
-    return np.sign(values) * np.square(values)

@@ -60,7 +60,7 @@ def earned_and_lost(
     return earned / rows, lost / rows
 
 
-@partial(jax.jit, static_argnums=0, donate_argnums=2)
+@partial(jax.jit, static_argnums=0)
 def _update(algorithm: Alpha, rows: Any, state: Any) -> Any:
     """Return the state after one batch."""
     return algorithm.update(rows, state)[0]

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import jax
 import numpy as np
 
-from eigengame import EigenGamePCA, metrics
+from eigengame import EigenGamePCA, Remembered, metrics
 from eigengame.experiments import _resnet_figure
-from eigengame.experiments._base import Claim, Results, Run
+from eigengame.experiments._base import Results, Run
 from eigengame.experiments._edges import edges_of
 from eigengame.experiments._photographs import PHOTOGRAPHS, UNIT, WEIGHTS, Photographs, folder_of
 from eigengame.experiments._protocol import rounded
@@ -24,6 +24,8 @@ from eigengame.experiments._reduced import extremes, reduced, whole_numbers
 from eigengame.experiments._resnet_claims import claims as claims
 from eigengame.experiments._resnet_claims import words as words
 from eigengame.experiments._steps_on_source import earned_and_lost, play_steps
+from eigengame.plan import plan
+from eigengame.sources._base import ROTATED
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -34,11 +36,18 @@ PAPER = "fig:resnet200, fig:imagenet_scree"
 TOL = math.pi / 32
 """The angle that every component is to be certified to."""
 
-STEP = 10.0
-"""EigenGame's step size, in units of one over a batch's largest eigenvalue."""
+STEP = 1.0
+"""EigenGame's step size, in units of one over a batch's largest eigenvalue.
+
+The best of 0.05, 0.25, 1, 10 and 40 on crops of 32 x 32: with larger steps players that share a parent's
+direction leap over it and back, and never leave it.
+"""
 
 READINGS = {"uncentred": False, "centred": True}
 """M as in the paper, and about the mean."""
+
+FEATURES = 6_322_176
+"""Of conv1 and all 16 residual blocks, on crops of 224 x 224."""
 
 SHOWN = 8
 """Components whose blocks are drawn, as in the paper."""
@@ -72,9 +81,9 @@ class Size(NamedTuple):
     steps: int
 
 
-FULL = Size(1000, 4, 224, None, k=32, batch=128, passes=24, steps=30)
+FULL = Size(1000, 4, 224, None, k=32, batch=128, passes=24, steps=60)
 QUICK = Size(
-    64, 1, 48, ("layer1.2", "layer2.3", "layer3.5", "layer4.2"), k=8, batch=32, passes=12, steps=4
+    48, 1, 32, ("layer1.2", "layer2.3", "layer3.5", "layer4.2"), k=8, batch=24, passes=12, steps=2
 )
 
 
@@ -106,7 +115,12 @@ def measure(run: Run) -> Results:
     for name, center in READINGS.items():
         run.say(f"{name}: {size.k} components of {source.shape[1]} features")
         fits[name] = EigenGamePCA(
-            size.k, center=center, tol=TOL, passes=size.passes, batch_size=size.batch, random_state=0
+            size.k,
+            center=center,
+            tol=TOL,
+            passes=size.passes,
+            batch_size=size.batch,
+            random_state=0,
         ).fit(source)
         results["readings"][name] = _reading(fits[name], source)
     plain, mean = fits["uncentred"], fits["centred"].mean_
@@ -123,17 +137,18 @@ def block_of(layer: str) -> int:
 
 
 def _device(quick: bool) -> str:
-    """Return where the network runs; a full run needs a device that torch and JAX share."""
+    """Return where the network runs; a full run needs a GPU that torch and JAX share."""
     import torch
 
     seen = torch.cuda.is_available(), jax.default_backend()
     if quick or seen == (True, "gpu"):
         return "cuda" if seen == (True, "gpu") else "cpu"
-    players = 5 * 2 * FULL.k * 6.4e6 * 4 / 2**30
+    players = Remembered().players_for(FULL.k, FEATURES)
+    needed = plan((FULL.batch, FEATURES), players, 4, ROTATED, passes=FULL.passes, own=2).total
     raise ValueError(
-        f"a full run of resnet holds {FULL.k} components of 6.3 million features, and needs a GPU of about "
-        f"{players + 25:.0f} GiB that both torch (cuda: {seen[0]}) and JAX (on {seen[1]}) can use: run it there, "
-        "or give --quick."
+        f"a full run of resnet plays {players} players on {FEATURES:,} features, and needs a GPU with "
+        f"{needed / 2**30:.0f} GiB free that both torch (cuda: {seen[0]}) and JAX (on {seen[1]}) can use: run it "
+        "there, or give --quick."
     )
 
 
@@ -177,12 +192,7 @@ def _reading(fit: EigenGamePCA, source: Any) -> Results:
             "passes": int(fit.n_passes_),
             "outcome": str(fit.outcome_),
         },
-        "shares": rounded(
-            [
-                [float(np.sum(part[i].astype(np.float64) ** 2)) for part in _parts(fit, source)]
-                for i in range(len(fit.components_))
-            ]
-        ),
+        "shares": rounded(source.layers.shares(fit.components_)),
         "edges": [
             {"kind": one.kind, "degrees": one.degrees, "cycles": one.cycles}
             | {"fit": round(one.fit, 3), "chance": round(one.chance, 3)}
@@ -191,18 +201,14 @@ def _reading(fit: EigenGamePCA, source: Any) -> Results:
     }
 
 
-def _parts(fit: EigenGamePCA, source: Any) -> list[np.ndarray]:
-    """Return each layer's features of all components, as views."""
-    return [fit.components_[:, one.begin : one.end] for one in source.layers]
-
-
 def _first_and_mean(fit: EigenGamePCA, mean: np.ndarray) -> Results:
     """Return how near the first component is to the mean activation, and what of it the mean makes."""
     first = fit.components_[0].astype(np.float64)
-    along = float(first @ mean)
+    along, rows = float(first @ mean), fit.n_samples_seen_
+    largest = float(fit.certificate_.rayleigh[0]) * (rows - 1) / rows
     return {
         "angle": rounded([math.acos(min(1.0, abs(along) / float(np.linalg.norm(mean))))])[0],
-        "share": rounded([along**2 / float(fit.certificate_.rayleigh[0])])[0],
+        "share": rounded([along**2 / largest])[0],
     }
 
 
@@ -210,8 +216,9 @@ def _drawn(fit: EigenGamePCA, source: Any) -> Results:
     """Return what the figures show: mean activation maps of block 1, and the stretches of each block."""
     maps = reduced(source.cut(fit.components_)["conv1"].mean(axis=1))
     blocks: dict[int, list[np.ndarray]] = {}
-    for layer, part in zip(source.layers, _parts(fit, source), strict=True):
-        blocks.setdefault(block_of(layer.name), []).append(part[:SHOWN])
+    for layer in source.layers:
+        part = fit.components_[:SHOWN, layer.begin : layer.end]
+        blocks.setdefault(block_of(layer.name), []).append(part)
     joined = {block: np.concatenate(parts, axis=1) for block, parts in blocks.items()}
     return {
         "maps": [whole_numbers(one) for one in maps],
