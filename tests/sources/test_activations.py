@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from eigengame import EigenGamePCA, activations, as_source, prepare
+from eigengame import EigenGamePCA, Interrupted, activations, as_source, prepare
 from eigengame import plan as planning
 from eigengame.feed import Feed
 from eigengame.game.gram_space import equilibrium_of_all
@@ -178,6 +178,21 @@ def test_a_model_keeps_its_layers(pca, source, tmp_path):
 
 def test_rows_on_the_device_are_not_prepared(source):
     assert "stay on the device, where nothing is prepared" in error_of(prepare, source)
+
+
+def test_a_stopped_fit_goes_on_to_the_same_bits(source, pca, tmp_path):
+    class Stopping:
+        def batch(self, at):
+            if at.rows > N // 2:
+                raise KeyboardInterrupt
+
+    with pytest.raises(Interrupted):
+        EigenGamePCA(K, random_state=0).fit(source, checkpoint=tmp_path, progress=Stopping())
+    found = EigenGamePCA(K, random_state=0).fit(source, checkpoint=tmp_path)
+    np.testing.assert_array_equal(found.components_, pca.components_)
+    other = activations(network, BATCHES, ["hidden"])
+    with pytest.raises(ValueError, match="belongs to another run"):
+        EigenGamePCA(K, random_state=0).fit(other, checkpoint=tmp_path)
 
 
 @pytest.mark.slow

@@ -142,10 +142,7 @@ def test_layers_come_in_the_order_in_which_they_run(net):
 
 def test_the_blocks_of_a_network_are_taken_by_default(net):
     assert blocks_of(net) == ["conv1", "layer1.0", "layer1.1", "fc", "unused"]
-    source = activations(copy.deepcopy(net), loader(), ["conv1", "layer1.*", "fc"])
-    without = copy.deepcopy(net)
-    del without.unused
-    assert activations(without, loader()).layers == source.layers
+    assert activations(net, loader()).layers == activations(net, loader(), BLOCKS).layers
 
 
 def test_dicts_and_tuples_become_arguments():

@@ -60,7 +60,7 @@ class TorchNetwork:
         modules = dict(self._model.named_modules(remove_duplicate=False))
         del modules[""]
         patterns = blocks_of(self._model) if layers is None else layers
-        self._asked = chosen(patterns, list(modules), name, LIST)
+        self._asked, self._named = chosen(patterns, list(modules), name, LIST), layers is not None
         # One hook for each module: under whichever of its names was asked for first.
         self._hooked: dict[Any, str] = {}
         for names in self._asked.values():
@@ -75,11 +75,14 @@ class TorchNetwork:
         self._forward(self._moved(sliced(first, 0, 2)), looking)
         for pattern, names in self._asked.items():
             hooked = {self._hooked[self._model.get_submodule(name)] for name in names}
-            if not hooked & looking.runs.keys():
+            # Blocks that nobody asked for by name may be for training alone.
+            if self._named and not hooked & looking.runs.keys():
                 raise SourceError(
                     f"layers: {pattern!r} matches {', '.join(names[:3])}, which did not run in the forward: "
                     "give modules that the network calls."
                 )
+        if not looking.seen:
+            raise SourceError(f"{self.name}: none of its blocks ran in the forward: give layers=.")
         self.layers = Layers.of(looking.seen)
         return self.layers
 
