@@ -59,6 +59,13 @@ def test_quotients_and_shares_are_those_of_a_singular_value_decomposition(seen, 
         np.testing.assert_allclose(found["shares"], shares, atol=0.03)
 
 
+def test_variance_is_kept_by_layer(seen, network):
+    expected = [float(part.var(axis=0).sum()) for part in by_hand(*network)]
+    np.testing.assert_allclose(seen["variance"], expected, rtol=1e-3)
+    # The unit of pixels takes conv1 from all of the variance to about half of it.
+    assert _resnet_claims._without_unit(seen) > 0.99
+
+
 def test_maps_are_means_over_the_channels_of_conv1(seen, network):
     parts = by_hand(*network)
     first = np.linalg.svd(np.concatenate(parts, axis=1), full_matrices=False)[2][0]

@@ -183,7 +183,7 @@ def _edge_filters(results: Results) -> Claim:
 def words(results: Results) -> str:
     """Say what was played, how the text was read, and what is to be seen."""
     size, found = results["size"], results["readings"]
-    plain, centred, steps = found["uncentred"], found["centred"], results["EigenGame"]
+    plain, steps = found["uncentred"], results["EigenGame"]
     names = [layer["name"] for layer in results["layers"]]
     return (
         f"A ResNet-50 (top-1 {results['accuracy']:.2f} on the centres of {size['photographs']} photographs, one "
@@ -192,12 +192,10 @@ def words(results: Results) -> str:
         "others from random places and some of them flipped, but the same in every pass. Features are the "
         f"{results['features']:,} outputs of `{names[0]}` and of {len(names) - 1} residual blocks. These weights "
         f"take pixels from 0 to 255; pixels are divided by {results['unit']:g} here, and the first batch norm is "
-        "told so, since `conv1` would else have nearly all of the variance and the "
-        f"components would be those of `conv1` alone. {_of_the_mean(results)} The first components explain "
-        f"{_percent(plain['explained'])} of X'X, and {_percent(centred['explained'])} of the variance about the "
-        f"mean; all {size['k']} explain {sum(plain['explained']):.0%} and {sum(centred['explained']):.0%}. The "
-        "remembered game settles its players, so that their penalties are nothing (mean ratio "
-        f"{np.mean(plain['ratio']):.1g}) whatever they are worth; what they are worth the certificate tells "
+        f"told so, since `conv1` would else have {_without_unit(results):.1%} of all variance, where it has "
+        f"{results['variance'][0] / sum(results['variance']):.0%} now. {_of_the_mean(results)} "
+        f"{_explained(results)} The remembered game settles its players, so that their penalties are nothing (mean "
+        f"ratio {np.mean(plain['ratio']):.1g}) whatever they are worth; what they are worth the certificate tells "
         f"({plain['certificate']['kind']}, with probability {plain['certificate']['confidence']:.4g}): "
         f"{plain['certificate']['streak']} components within pi/32. EigenGame by steps ({steps['updates']} updates "
         f"of {size['batch']} rows, step size {steps['step']:g} over a batch's largest eigenvalue) has a "
@@ -205,6 +203,13 @@ def words(results: Results) -> str:
         "and dark halves, then spots and stripes of ever more waves, as components of photographs are; `maps.png` "
         "and `blocks.png` have them enlarged."
     )
+
+
+def _without_unit(results: Results) -> float:
+    """Return the share of the variance that the first layer would have on pixels as they are."""
+    first, *others = results["variance"]
+    plain = first * results["unit"] ** 2
+    return plain / (plain + sum(others))
 
 
 def _of_the_mean(results: Results) -> str:
@@ -223,5 +228,11 @@ def _of_the_mean(results: Results) -> str:
     )
 
 
-def _percent(explained: list[float], count: int = 3) -> str:
-    return ", ".join(f"{one:.1%}" for one in explained[:count])
+def _explained(results: Results, count: int = 3) -> str:
+    """Say how much the components explain in both readings."""
+    plain, centred = (results["readings"][name]["explained"] for name in ("uncentred", "centred"))
+    first = [", ".join(f"{one:.1%}" for one in shares[:count]) for shares in (plain, centred)]
+    return (
+        f"The first components explain {first[0]} of X'X, and {first[1]} of the variance about the mean; all "
+        f"{len(plain)} explain {sum(plain):.0%} and {sum(centred):.0%}."
+    )

@@ -123,8 +123,10 @@ def measure(run: Run) -> Results:
             random_state=0,
         ).fit(source)
         results["readings"][name] = _reading(fits[name], source)
-    plain, mean = fits["uncentred"], fits["centred"].mean_
-    results["mean"] = _first_and_mean(plain, mean)
+    plain, centred = fits["uncentred"], fits["centred"]
+    spread = [float(centred.var_[one.begin : one.end].sum()) for one in source.layers]
+    results["variance"] = rounded(spread)
+    results["mean"] = _first_and_mean(plain, centred.mean_)
     results["drawn"] = _drawn(plain, source)
     run.say("EigenGame by steps")
     results["EigenGame"] = _by_steps(plain, source, size)
