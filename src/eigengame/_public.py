@@ -42,4 +42,5 @@ from eigengame.smallest import smallest_components as smallest_components
 from eigengame.sources import Source as Source
 from eigengame.sources import SourceError as SourceError
 from eigengame.sources import as_source as as_source
+from eigengame.sources.activations import activations as activations
 from eigengame.sources.shuffle import shuffled as shuffled

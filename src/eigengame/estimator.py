@@ -100,6 +100,8 @@ class EigenGamePCA(
         How far to trust each component: see `eigengame.certificate`.
     outcome_ : Ending
         How the fit ended, by which route, in how many passes; `.advice` says what to change.
+    layers_ : Layers or None
+        Of a fit on `eigengame.activations`: ``layers_.cut(components_)`` brings components back to layers.
 
     Examples
     --------
@@ -208,7 +210,7 @@ class EigenGamePCA(
         small = n is not None and n * d <= SMALL
         self._options = self._read_options("float64" if small else self.dtype)
         keeper = self._keeper(checkpoint, source)
-        size = batch_rows(self.batch_size, source.shape, 1, self._options.dtype)
+        size = batch_rows(self.batch_size, source.shape, 1, self._options.dtype, source.block_rows)
         batches = None if n is None else -(-n // size)
         watchers = [*watchers_of(progress), *callback_watchers(self, batches)]
         made = Run if on is None else partial(DaskRun, engine=on)
@@ -234,6 +236,7 @@ class EigenGamePCA(
             call(watchers, "close")
         self._source = source.fingerprint()
         self._preparation = preparation_of(source)
+        self.layers_ = source.layers
         return self
 
     def _fit(self, run: Run) -> Fit:
@@ -266,17 +269,19 @@ class EigenGamePCA(
         n, d, game = source.shape[0] or 1024, source.shape[1], self._options.game()
         with _precision(self._options.dtype):
             players = self._options.players(*self._stream_shape)
-            size = batch_rows(self.batch_size, (n, d), players, self._options.dtype)
+            size = batch_rows(
+                self.batch_size, (n, d), players, self._options.dtype, source.block_rows
+            )
             # Always with weights, so that ragged batches share their compilations.
             weights = np.ones(n) if weights is None and source.shape[0] else weights
             feed = self._feed(source, weights, min(size, _room_for(n)))
-            for batch in feed():
-                seen = stream.take(game, seen, batch.rows, batch.counted)
+            seen = stream.one_pass(game, Reading(feed), seen)
             refuse_unless_finite(feed, seen.moments.scatter)
             self._stream = seen
             self._name(routes.from_stream(seen, self._options))
         if first:
             self._preparation = preparation_of(source)
+            self.layers_ = source.layers
         return self
 
     def merge(self, other: EigenGamePCA) -> EigenGamePCA:
@@ -298,7 +303,7 @@ class EigenGamePCA(
                 "by what it learnt, `one.preparation.over(other)`."
             )
         merged = EigenGamePCA(**self.get_params())
-        kept = ("_options", "_origin", "_stream_shape", "_preparation")
+        kept = ("_options", "_origin", "_stream_shape", "_preparation", "layers_")
         for name in ("n_features_in_", "feature_names_in_", *kept):
             if hasattr(self, name):
                 setattr(merged, name, getattr(self, name))
@@ -417,7 +422,7 @@ class EigenGamePCA(
         """Return passes over other data than that of the fit, told from the same origin."""
         dtype, players = self._options.dtype, self.n_players_
         if engine is None:
-            size = batch_rows(self.batch_size, source.shape, players, dtype)
+            size = batch_rows(self.batch_size, source.shape, players, dtype, source.block_rows)
             return Reading(self._feed(source, None, size), watchers)
         return DaskReading(
             engine,

@@ -19,10 +19,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from eigengame import _check
+from eigengame.device_rows import first_nonfinite, rows_on_device
 from eigengame.game.rows import DenseRows
 from eigengame.game.sparse_rows import SparseRows
 from eigengame.parallel.placement import ONE_DEVICE, Placement
-from eigengame.sources import Block, Random, Source
+from eigengame.sources import ROTATED, Block, Random, Source
 
 AHEAD = 2
 """Batches read before they are asked for."""
@@ -74,6 +75,8 @@ class Feed:
     @property
     def held(self) -> int:
         """Batches in memory at once: views of an array count only where they must be copied."""
+        if self.source.on_device:
+            return ROTATED
         plain = self.weights is None and self.origin is None and self.source.dtype == self.dtype
         if self.source.views and plain:
             return 1 if self.source.slow else 2
@@ -131,10 +134,14 @@ class Feed:
         padded[:own] = 1 if weights is None else weights
         # The switch belongs to a thread, and this may be the reader's.
         with jax.enable_x64(self.dtype == np.float64):
+            if self.source.on_device:
+                weighted = self.weights is not None
+                made = rows_on_device(block.values, padded, weighted, self.dtype, self.place)
+                return Batch(made, read, counted)
             if self.source.sparse:
                 room = self.source.most_entries(self.size)
-                made = sparse_rows(block.values, padded, self.dtype, room, self.place)
-                return Batch(made, read, counted)
+                sparse = sparse_rows(block.values, padded, self.dtype, room, self.place)
+                return Batch(sparse, read, counted)
             rows = self._dense(np.asarray(block.values), padded, weights is not None)
             return Batch(rows, read, counted)
 
@@ -175,6 +182,10 @@ def refuse_unless_finite(feed: Feed, scatter: Any) -> None:
         return
     source, begin = feed.source, 0
     for block in source.blocks(0, feed.size) if source.again else ():
+        if source.on_device:
+            first_nonfinite(source, block.values, begin)
+            begin += len(block)
+            continue
         values = block.values.data if source.sparse else np.asarray(block.values)
         _check.finite(source.name, values, places=range(begin, begin + max(len(values), 1)))
         begin += len(block)

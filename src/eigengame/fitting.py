@@ -61,17 +61,23 @@ class Run:
         """Return k components."""
         source, options = self.source, self.options
         players, d = options.players(k, source.shape[1]), source.shape[1]
-        batch = batch_rows(self.batch_size, source.shape, players, options.dtype)
+        batch = batch_rows(self.batch_size, source.shape, players, options.dtype, source.block_rows)
         origin = far_origin(source, options.dtype) if options.center else None
         place = placement_of(self.mesh, batch, players, d)
         feed = Feed(source, batch, options.dtype, self.weights, origin, place=place)
         shape = (0 if source.sparse else batch, d)
         passes = options.most_passes()
         planned = plan(
-            shape, players, options.dtype.itemsize, feed.held, passes=passes, place=place
+            shape,
+            players,
+            options.dtype.itemsize,
+            feed.held,
+            passes=passes,
+            place=place,
+            own=source.dtype.itemsize if source.on_device else None,
         )
         call(self.watchers, "plan", planned)
-        refuse_unless_fits(planned, batch, players)
+        refuse_unless_fits(planned, batch, players, apart=source.room())
         # A fit by share takes several: each keeps its own passes.
         keeper = None if self.keeper is None else self.keeper.part(f"k{k}")
         reading = Reading(feed, self.watchers, keeper)
@@ -110,15 +116,23 @@ class Run:
 
 
 def batch_rows(
-    asked: int | str, shape: tuple[int | None, int], players: int, dtype: np.dtype
+    asked: int | str,
+    shape: tuple[int | None, int],
+    players: int,
+    dtype: np.dtype,
+    given: int | None = None,
 ) -> int:
     """Return the rows for each batch: enough to keep products busy, at most 1 GiB of them.
 
-    Batches as even as can be, in eights: little padding.
+    Batches as even as can be, in eights: little padding. A source that has rows come `given` at a time
+    gives whole multiples of them, as few as there are players.
     """
     n, d = shape
     if not isinstance(asked, str):
         return int(asked) if n is None else min(int(asked), n)
+    if given is not None:
+        whole = given * -(-players // given)
+        return whole if n is None else min(whole, n)
     fits = max(1, BATCH_BYTES // (d * dtype.itemsize))
     most = max(2 * players, min(1024, fits))
     if n is None:

@@ -81,6 +81,11 @@ def checked_source(
             f"{source.name} has {d} features, but the fit had {estimator.n_features_in_}: give the same "
             "columns."
         )
+    elif source.layers not in (None, estimator.layers_ or source.layers):
+        raise SourceError(
+            f"{source.name}: layers are not those of the fit, or lie in another order: give "
+            "layers=pca.layers_ to activations."
+        )
     elif source.feature_names is not None and hasattr(estimator, "feature_names_in_"):
         refuse_other_names(source, estimator.feature_names_in_)
     return source

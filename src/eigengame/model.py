@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 from scipy import linalg
 from scipy.sparse import issparse
 
+from eigengame.game.rows import full_product
 from eigengame.sources import Source
 
 
@@ -36,17 +38,29 @@ class Model(NamedTuple):
         The projected mean is subtracted from the scores, so that the rows are never copied.
         """
         dtype = np.float32 if rows.dtype == np.float32 else np.float64
-        centre = self.mean @ self.components.T.astype(np.float64)
-        scores = rows @ self.components.T.astype(dtype) - centre.astype(dtype)
-        return scores / self._spread().astype(dtype) if whiten else scores
+        return self._centred(rows @ self.components.T.astype(dtype), whiten)
 
     def score_blocks(self, source: Source, size: int, *, whiten: bool) -> Iterator[np.ndarray]:
-        """Give the scores of a source block by block; rows that are passed over have NaN."""
+        """Give the scores of a source block by block; rows that are passed over have NaN.
+
+        Rows that are on the device stay there: the components go to them, and scores come back.
+        """
+        there = jax.device_put(self.components) if source.on_device else None
+        size = min(size, source.block_rows or size)
         for block in source.blocks(0, size):
-            scores = self.project(block.values, whiten=whiten)
+            if there is None:
+                scores = self.project(block.values, whiten=whiten)
+            else:
+                scores = self._centred(np.asarray(full_product(block.values, there.T)), whiten)
             if block.weights is not None:
                 scores[block.weights == 0] = np.nan
             yield scores
+
+    def _centred(self, scores: np.ndarray, whiten: bool) -> np.ndarray:
+        """Return scores of plain rows as those of centred ones, in their precision."""
+        centre = self.mean @ self.components.T.astype(np.float64)
+        scores = scores - centre.astype(scores.dtype)
+        return scores / self._spread().astype(scores.dtype) if whiten else scores
 
     def restore(self, scores: np.ndarray, *, whiten: bool) -> np.ndarray:
         """Return rows (n, d) from scores."""

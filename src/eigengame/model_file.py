@@ -1,7 +1,7 @@
 """Models on disk: one safetensors file, arrays beside JSON. No pickle is written, and none is read.
 
 arrays     components, variances, mean, players, and the memory to go on from
-eigengame  JSON: format, version, parameters, certificate, outcome, provenance, features
+eigengame  JSON: format, version, parameters, certificate, outcome, provenance, features, layers
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from eigengame.moments import Moments
 from eigengame.outcome import Ending, Outcome
 from eigengame.preparation import Preparation
 from eigengame.routes import Options
+from eigengame.sources import Layers
 from eigengame.stream import Stream
 
 FORMAT = 1
@@ -87,6 +88,7 @@ def save(estimator: Any, path: Any) -> Path:
             "passes": estimator.outcome_.passes,
         },
         "features": None if names is None else [str(name) for name in names],
+        "layers": None if estimator.layers_ is None else estimator.layers_.facts(),
         "stream_shape": list(estimator._stream_shape),
         "preparation": None if preparation is None else preparation.facts(),
         "features_before": None if preparation is None else preparation.width,
@@ -143,6 +145,8 @@ def _rebuilt(kind: type, arrays: dict[str, np.ndarray], facts: dict[str, Any]) -
         setattr(estimator, name, value)
     if facts["features"] is not None:
         estimator.feature_names_in_ = np.asarray(facts["features"], dtype=object)
+    layers = facts.get("layers")
+    estimator.layers_ = None if layers is None else Layers.from_facts(layers)
     options = facts["options"]
     estimator._options = Options(**options | {"dtype": np.dtype(options["dtype"])})
     estimator._origin = arrays.get("origin")

@@ -57,16 +57,18 @@ def _column_squares(values: jax.Array) -> jax.Array:
     """Return the sum of squares of each column (d,).
 
     A sum down the columns of wide rows waits for memory at every number. Here up to 16 rows are added
-    up as they lie, and a product, which reads as it should, adds up the rest.
+    up as they lie, and a product, which reads as it should, adds up the rest. Rows in half precision are
+    squared in float32.
     """
     m, d = values.shape
     values = values.astype(jnp.promote_types(values.dtype, jnp.float32))
     group = math.gcd(m, 16)
     stacked = values.reshape(m // group, group, d)
-    partial = jnp.square(stacked[:, 0])
+    wide = jnp.promote_types(values.dtype, jnp.float32)
+    partial = jnp.square(stacked[:, 0].astype(wide))
     for i in range(1, group):
-        partial = partial + jnp.square(stacked[:, i])
-    return full_product(jnp.ones((1, m // group), values.dtype), partial)[0]
+        partial = partial + jnp.square(stacked[:, i].astype(wide))
+    return full_product(jnp.ones((1, m // group), wide), partial)[0]
 
 
 def merge_moments(one: Moments, other: Moments) -> Moments:

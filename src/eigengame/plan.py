@@ -24,20 +24,24 @@ class Plan:
         Means and variances of each feature.
     host : int
         Rows on their way to a device with memory of its own.
+    buffers : int
+        Rows that a network computes there, on the one device it is on.
     """
 
     batches: int
     players: int
     features: int
     host: int = 0
+    buffers: int = 0
 
     @property
     def total(self) -> int:
         """All of it on the device."""
-        return self.batches + self.players + self.features
+        return self.batches + self.players + self.features + self.buffers
 
     def __str__(self) -> str:
-        also = f"; {_size(self.host)} on the host" if self.host else ""
+        also = f", {_size(self.buffers)} of buffers" if self.buffers else ""
+        also += f"; {_size(self.host)} on the host" if self.host else ""
         return (
             f"about {_size(self.total)}: {_size(self.batches)} of batches, {_size(self.players)} of "
             f"players, {_size(self.features)} of features{also}"
@@ -52,6 +56,7 @@ def plan(
     *,
     passes: int = 1,
     place: Placement = ONE_DEVICE,
+    own: int | None = None,
 ) -> Plan:
     """Return what a run takes on each device.
 
@@ -72,21 +77,33 @@ def plan(
         Passes that may be made.
     place : Placement
         Devices that share rows and features.
+    own : int, optional
+        Bytes of a number of rows that are computed on the device: they are held in buffers, and once more
+        as an update widens, fills up or shares them.
     """
     layout = place.layout
     batch, d = place.height(shape[0]) // layout.data, place.width(shape[1]) // layout.features
     arrays = 6 if passes == 1 else 14
     own_memory = jax.devices()[0].platform != "cpu"
     return Plan(
-        batches=held * batch * d * itemsize,
+        batches=(held if own is None else 1) * batch * d * itemsize,
         players=arrays * players * d * itemsize,
         features=8 * d * itemsize,
-        host=2 * shape[0] * shape[1] * itemsize if own_memory else 0,
+        host=2 * shape[0] * shape[1] * itemsize if own_memory and own is None else 0,
+        buffers=0 if own is None else held * shape[0] * shape[1] * own,
     )
 
 
-def refuse_unless_fits(planned: Plan, batch: int, players: int) -> None:
-    """Raise where a run needs more than there is, and say what would make it fit."""
+def refuse_unless_fits(
+    planned: Plan, batch: int, players: int, *, apart: int | None = None
+) -> None:
+    """Raise where a run needs more than there is, and say what would make it fit.
+
+    `apart` is what is free for the buffers of a network, where they are not in JAX's own memory.
+    """
+    if planned.buffers:
+        _refuse_unless_computed(planned, batch, players, apart)
+        return
     pairs = ((planned.total, available()), (planned.host, free_memory()))
     for needed, there in pairs:
         if there is not None and needed > there:
@@ -95,6 +112,27 @@ def refuse_unless_fits(planned: Plan, batch: int, players: int) -> None:
                 f"(it is {batch}), fewer components or extra players (there are {players}), or "
                 'dtype="float32".'
             )
+
+
+def _refuse_unless_computed(planned: Plan, batch: int, players: int, apart: int | None) -> None:
+    """Raise where rows that a network computes do not fit beside the game."""
+    there = available()
+    ways = (
+        f"give a smaller batch_size (it is {batch}), fewer or pooled layers, or fewer extra players by extra= "
+        f"(there are {players} players)"
+    )
+    if apart is not None and planned.buffers > apart:
+        raise MemoryError(
+            f"the run would take {planned}, but of the device JAX leaves {_size(apart)} to the network's buffers: "
+            f"{ways}, or leave more of it by XLA_PYTHON_CLIENT_MEM_FRACTION (0.75 if not set)."
+        )
+    whole = planned.buffers if apart is None else 0
+    shared = planned.total - planned.buffers
+    if there is None or whole + shared <= there:
+        return
+    # Buffers lie where the network is; everything else is shared by the devices of a mesh.
+    mesh = f', or mesh={{"features": {-(-shared // (there - whole))}}}' if there > whole else ""
+    raise MemoryError(f"the run would take {planned}, but {_size(there)} is free: {ways}{mesh}.")
 
 
 def available() -> int | None:

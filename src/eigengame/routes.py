@@ -14,7 +14,7 @@ from eigengame import stream
 from eigengame.algorithms import REGISTRY, Algorithm, Remembered, make
 from eigengame.certificate import certificate
 from eigengame.feed import refuse_unless_finite
-from eigengame.game.rows import DenseRows, SymmetricRows, full_product
+from eigengame.game.rows import DenseRows, SymmetricRows, full_product, play_dtype
 from eigengame.game.settle import settle
 from eigengame.game.sphere import orthonormalise, random_players
 from eigengame.images import image
@@ -195,9 +195,8 @@ def _accumulate_covariance(
     rows: DenseRows, total: jax.Array, moments: Moments
 ) -> tuple[jax.Array, Moments]:
     """Add one batch's X'X, and its moments."""
-    return total + full_product(rows.values.T, rows.values), merge_moments(
-        moments, batch_moments(rows)
-    )
+    wide = rows.values.astype(total.dtype)
+    return total + full_product(wide.T, wide), merge_moments(moments, batch_moments(rows))
 
 
 def _steps(route: str, reading: Reading, k: int, options: Options) -> Fitted:
@@ -278,7 +277,7 @@ def _plain_step(
     unit: float,
 ) -> Any:
     """Return the state after one batch of centred rows in the given unit."""
-    scaled = (rows.centred(mean).values / unit).astype(rows.values.dtype)
+    scaled = (rows.centred(mean).values / unit).astype(play_dtype(rows))
     k = jax.eval_shape(algorithm.components, state).shape[0]
     return place.kept(algorithm, algorithm.update(DenseRows(scaled, rows.roots), state)[0], k)
 
@@ -292,7 +291,7 @@ def _add_moments(moments: Moments, rows: Any) -> Moments:
 def _unit(rows: DenseRows, mean: jax.Array | None, d: int, place: Placement) -> float:
     """Return the root of one batch's largest eigenvalue: the unit that step sizes are told in."""
     plain = rows.centred(mean)
-    players = place.players(random_players(0, min(4, d), d, rows.values.dtype))
+    players = place.players(random_players(0, min(4, d), d, play_dtype(rows)))
     for _ in range(10):
         players = plain.directions(plain.scores(orthonormalise(players)))
     top = float(settle(plain, orthonormalise(players))[0][0])

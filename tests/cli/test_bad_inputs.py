@@ -168,6 +168,7 @@ def test_what_can_go_wrong_on_the_way_has_a_remedy(run, data, monkeypatch, error
 
 @pytest.mark.parametrize("command", [module.__name__.rsplit(".")[-1] for module in COMMANDS])
 def test_every_command_has_help_with_examples(run, command):
+    command = command.replace("_", "-")
     done = run(command, "--help")
     assert done.code == 0
     assert f"eigengame {command}" in done.out.split("Examples:")[1]

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from eigengame.experiments import EXPERIMENTS, experiment, page
+from eigengame.experiments import EXPERIMENTS, _photographs, experiment, page
 from eigengame.experiments._record import read_results
 from tests.integration.test_mnist import IMAGES
+from tests.sources.same_rows import real
 
 NEED_MNIST = ("mnist", "scree")
 DOCS = Path(__file__).parents[2] / "docs"
@@ -18,6 +19,10 @@ def here(name):
     """Skip what needs data that is not here."""
     if name in NEED_MNIST and not IMAGES.exists():
         pytest.skip(f"MNIST is not at {IMAGES}: set EIGENGAME_DATA to the folder that holds mnist/")
+    if name == "resnet":
+        pytest.importorskip("torch", reason="torch is not installed")
+        for part in (_photographs.PHOTOGRAPHS, _photographs.WEIGHTS):
+            real(part)
     return name
 
 

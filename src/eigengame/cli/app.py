@@ -15,6 +15,7 @@ from eigengame.cli import (
     compare,
     demo,
     fit,
+    fit_activations,
     inspect,
     merge,
     report,
@@ -23,7 +24,19 @@ from eigengame.cli import (
 )
 from eigengame.cli.running import OK, STOPPED, USAGE, say
 
-COMMANDS = (fit, transform, certify, inspect, merge, compare, report, demo, algorithms, reproduce)
+COMMANDS = (
+    fit,
+    fit_activations,
+    transform,
+    certify,
+    inspect,
+    merge,
+    compare,
+    report,
+    demo,
+    algorithms,
+    reproduce,
+)
 
 app = typer.Typer(
     name="eigengame",
@@ -56,7 +69,7 @@ def eigengame_(
 for module in COMMANDS:
     name = module.__name__.rsplit(".", 1)[-1]
     lines = ("Examples:", *(f"  {line}" for line in module.EXAMPLES))
-    app.command(name, epilog="\n\n".join(lines))(getattr(module, name))
+    app.command(name.replace("_", "-"), epilog="\n\n".join(lines))(getattr(module, name))
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from eigengame.cli.game import Game
 from eigengame.cli.hosting import ending_together, joined
+from eigengame.cli.keeping import Components, Keeping, Output, fitted
 from eigengame.cli.opening import Opening, Preparing, opened_for_fit
 from eigengame.cli.options import Data, Force, Json, Quiet, component_count, grouped
-from eigengame.cli.running import guarded, keep_compiled, stoppable
+from eigengame.cli.running import guarded, stoppable
 from eigengame.cli.showing import facts_of, show, show_components, show_ending, show_json
 from eigengame.cli.targets import refuse_target, stem_of
-from eigengame.cli.watching import watchers
 
 EXAMPLES = (
     "eigengame fit digits.npy -k 16",
@@ -25,46 +25,21 @@ EXAMPLES = (
 
 HOSTS = "Several processes"
 
-FEW = 16
-"""Components where nobody says how many."""
-
 
 @guarded
 @grouped(Preparing, "preparing")
 @grouped(Opening, "opening")
+@grouped(Keeping, "keeping")
 @grouped(Game, "game")
 def fit(
     data: Data,
     game: Game,
+    keeping: Keeping,
     opening: Opening,
     preparing: Preparing,
-    components: Annotated[
-        str | None,
-        typer.Option(
-            "-k",
-            "--components",
-            metavar="K",
-            help=f"How many components, or the share of the variance to reach (0.9). {FEW} if not given.",
-        ),
-    ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option("-o", "--output", help="The .safetensors file to write; named after DATA."),
-    ] = None,
+    components: Components = None,
+    output: Output = None,
     force: Force = False,
-    checkpoint: Annotated[
-        Path | None,
-        typer.Option(metavar="FOLDER", help="Keep the run here; the same command goes on from it."),
-    ] = None,
-    checkpoint_every: Annotated[
-        float, typer.Option(metavar="SECONDS", min=0, help="Seconds between two checkpoints.")
-    ] = 60.0,
-    log: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write progress as JSON lines.")
-    ] = None,
-    tensorboard: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Write progress for TensorBoard.")
-    ] = None,
     hosts: Annotated[
         str | None,
         typer.Option(
@@ -98,15 +73,9 @@ def fit(
     refuse_target(target, (".safetensors",), force=force)
     first = hosts is None or joined(hosts, host_count, host_index, host_wait)
     source = opened_for_fit(data, opening, preparing)
-    from eigengame import Checkpoint, EigenGamePCA
-
-    keep_compiled()
     began = time.perf_counter()
-    pca = EigenGamePCA(_few(source) if k is None else k, **game.parameters())
-    kept = None if checkpoint is None else Checkpoint(checkpoint, checkpoint_every)
-    seen = watchers(quiet, log, tensorboard) if first else False
-    with stoppable(checkpoint), ending_together(hosts):
-        pca.fit(source, checkpoint=kept, progress=seen)
+    with stoppable(keeping.checkpoint), ending_together(hosts):
+        pca = fitted(source, k, game, keeping, keeping.watchers(quiet) if first else False)
     if not first:
         return
     pca.save(target)
@@ -117,9 +86,3 @@ def fit(
     show_components(pca)
     show_ending(pca)
     show(f"Written: {target}")
-
-
-def _few(source: Any) -> int:
-    """Return how many components to find where nobody says."""
-    n, d = source.shape
-    return int(min(FEW, d, d if n is None else n))

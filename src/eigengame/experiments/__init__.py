@@ -31,6 +31,7 @@ EXPERIMENTS: Mapping[str, str] = MappingProxyType(
         "sequential": "Alg. 1 against its own bounds",
         "frequent-directions": "Frequent Directions in shards against EigenGame",
         "scree": "Rayleigh quotients and utilities on MNIST",
+        "resnet": "32 components of a ResNet-50 on 1000 photographs, with a certificate",
         "decentralised": "broadcasts that lag or are lost, and batches of one's own",
         "general": "non-linear players where linear components are not enough",
     }

@@ -24,6 +24,7 @@ from eigengame.preparation.prepared import preparation_of as preparation_of
 from eigengame.preparation.prepared import same_preparation as same_preparation
 from eigengame.preparation.running import Running as Running
 from eigengame.preparation.scale import Scale as Scale
+from eigengame.sources import SourceError
 
 SCALES: dict[str, type[Step]] = {"two-pass": Scale, "running": Running}
 """The ways to unit variance, by what `scale` calls them."""
@@ -91,6 +92,11 @@ def prepare(
         )
     chosen = None if columns is None else Columns(columns)
     source = opened(data, chosen, **options)
+    if source.on_device:
+        raise SourceError(
+            f"{source.name} stay on the device, where nothing is prepared: do it in the network, or choose by "
+            "layers= and nonfinite=."
+        )
     prepared = source if isinstance(source, Prepared) else Prepared(source)
 
     known = any(isinstance(one, Missing) for one in prepared.steps)

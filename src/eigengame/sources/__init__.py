@@ -14,12 +14,15 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
+from eigengame.sources._base import ROTATED as ROTATED
 from eigengame.sources._base import Block as Block
 from eigengame.sources._base import Random as Random
 from eigengame.sources._base import Sequential as Sequential
 from eigengame.sources._base import Source as Source
 from eigengame.sources._base import SourceError as SourceError
 from eigengame.sources._base import UnknownOption as UnknownOption
+from eigengame.sources._layers import Layer as Layer
+from eigengame.sources._layers import Layers as Layers
 from eigengame.sources.arrays import ArraySource as ArraySource
 from eigengame.sources.sparse import SparseSource as SparseSource
 
@@ -114,7 +117,7 @@ def library_of(data: Any) -> str | None:
 
 def far_origin(source: Source, dtype: Any) -> np.ndarray | None:
     """Return the mean of the first rows where it is far from zero, to be subtracted on reading."""
-    if source.sparse or not source.again:
+    if source.sparse or source.on_device or not source.again:
         return None
     few = min(1024, max(16, 2**22 // max(source.shape[1], 1)))
     block = np.asarray(next(iter(source.blocks(0, few))).values, np.float64)

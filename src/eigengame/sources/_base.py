@@ -10,8 +10,13 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from eigengame.sources._layers import Layers
+
 Values = Any
 """Rows as they lie in a source: an array of shape (m, d), or a SciPy CSR array of that shape."""
+
+ROTATED = 3
+"""Blocks of a source on the device that are there at once: one being made, and two being played."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +70,14 @@ class Source(abc.ABC):
     came_from : tuple of (str, dict), optional
         The path and the options it was opened by: what is pickled is these, so that another process opens
         the data itself.
+    on_device : bool
+        Whether blocks are JAX arrays, in `dtype`, with zeros in rows of weight 0. Such a block may be
+        written over once the third after it is asked for (`ROTATED`): whoever reads it has to be done by
+        then, as passes are, which wait for the batch before the last one.
+    block_rows : int, optional
+        Rows that come at once, where a source would rather not be asked for others.
+    layers : Layers, optional
+        Where the outputs of a network lie in a row.
     """
 
     name: str = "data"
@@ -77,6 +90,9 @@ class Source(abc.ABC):
     feature_names: Sequence[str] | None = None
     image_shape: tuple[int, int, int] | None = None
     came_from: tuple[str, dict[str, Any]] | None = None
+    on_device: bool = False
+    block_rows: int | None = None
+    layers: Layers | None = None
 
     @abc.abstractmethod
     def blocks(self, start: int, size: int) -> Iterator[Block]:
@@ -85,6 +101,14 @@ class Source(abc.ABC):
     def fingerprint(self) -> dict[str, Any]:
         """Return what tells this source from a changed one, without reading it: plain JSON."""
         return {"name": self.name, "shape": list(self.shape), "dtype": str(np.dtype(self.dtype))}
+
+    def feature(self, column: int) -> str:
+        """Return what a feature is called in a message."""
+        return f"feature {column}"
+
+    def room(self) -> int | None:
+        """Return the free bytes where blocks are made, where that is memory apart from JAX's own."""
+        return None
 
     def most_entries(self, size: int) -> int | None:
         """Return the entries of the fullest block of `size` rows, where a sparse source knows it."""

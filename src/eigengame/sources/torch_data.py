@@ -122,7 +122,10 @@ class LoaderSource(Sequential):
     def __init__(self, data: Any, key: Any = 0, name: str = "torch DataLoader") -> None:
         self.name, self._data, self._key = name, data, key
         first = self._rows(_first(data, name), 0)
-        self.shape, self.dtype = (_length(data), first.size // max(len(first), 1)), first.dtype
+        self.shape, self.dtype = (
+            (loader_length(data), first.size // max(len(first), 1)),
+            first.dtype,
+        )
         self.image_shape = _image_shape(first.shape)
 
     def pieces(self) -> Iterator[Values]:
@@ -187,7 +190,7 @@ def _stacked(items: Sequence[Any], key: Any, name: str, row: int, width: int) ->
     return np.stack(rows)
 
 
-def _length(loader: Any) -> int | None:
+def loader_length(loader: Any) -> int | None:
     """Return how many rows a loader gives, where its sampler tells."""
     from torch.utils.data import BatchSampler, IterableDataset
 
