@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
+import jax
 import numpy as np
 
 from eigengame import routes
@@ -60,6 +61,8 @@ class Run:
     def components(self, k: int) -> Fit:
         """Return k components."""
         source, options = self.source, self.options
+        if source.on_device and jax.default_backend() == "gpu":
+            options = options.on_device(k)
         players, d = options.players(k, source.shape[1]), source.shape[1]
         batch = batch_rows(self.batch_size, source.shape, players, options.dtype, source.block_rows)
         origin = far_origin(source, options.dtype) if options.center else None

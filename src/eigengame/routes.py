@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
@@ -17,6 +17,7 @@ from eigengame.feed import refuse_unless_finite
 from eigengame.game.rows import DenseRows, SymmetricRows, full_product, play_dtype
 from eigengame.game.settle import settle
 from eigengame.game.sphere import orthonormalise, random_players
+from eigengame.game.wide import MOST_WIDE, kernels_fit
 from eigengame.images import image
 from eigengame.moments import (
     Moments,
@@ -51,6 +52,17 @@ class Options:
     def players(self, k: int, d: int) -> int:
         """Return K, the number of players for k components."""
         return self.game().players_for(k, d)
+
+    def on_device(self, k: int) -> Options:
+        """Return the same for rows of a device that kernels play on.
+
+        Left to us, players and mean together are half as many again as the components, in sixteens: what
+        kernels take at a time.
+        """
+        together = -(-3 * k // 32) * 16
+        if self.extra != "auto" or together > MOST_WIDE:
+            return self
+        return replace(self, extra=together - k - int(self.center))
 
     def game(self) -> Remembered:
         """Return the remembered game with these options: the same for every seed, so compiled once."""
@@ -131,10 +143,22 @@ def from_stream(seen: stream.Stream, options: Options) -> Fitted:
     return Fitted(found, seen.moments, seen.rows, seen)
 
 
+def _in_span(reading: Reading, k: int, options: Options) -> bool:
+    """Say whether the remembered game keeps to Gram space: where kernels make that the faster one."""
+    feed, d = reading.feed, reading.feed.shape[1]
+    if not feed.source.on_device or feed.place.mesh is not None or options.forget != 1:
+        return False
+    counts = (options.players(k, d), 1) if options.center else (options.players(k, d),)
+    wide = [jax.ShapeDtypeStruct((count, d), options.dtype) for count in counts]
+    return kernels_fit(wide, jax.ShapeDtypeStruct((feed.size, d), feed.source.dtype))
+
+
 def _remembered(reading: Reading, k: int, options: Options) -> Fitted:
     """One remembered pass, and refinement where more passes are allowed."""
     game, d, place = options.game(), reading.feed.shape[1], reading.feed.place
-    begun = stream.begin(game, k, d, options.dtype, options.seed, place)
+    begun = stream.begin(
+        game, k, d, options.dtype, options.seed, place, in_span=_in_span(reading, k, options)
+    )
     seen = stream.one_pass(game, reading, begun, place)
     refuse_unless_finite(reading.feed, seen.moments.scatter)
     if options.most_passes() == 1 or reading.stopped:

@@ -45,9 +45,7 @@ class Stream(NamedTuple):
     looks : tuple of two (int, array of shape (k, d))
         The components as they were at two earlier counts of rows, each at least twice the one before.
     overlaps : array of shape (K, K) or (K + 1, K + 1), or None
-        Of players and mean, where the game is played in Gram space on rows that are very wide. Moments are
-        then the mean and the scatter of all features together, shape (1,): their own would take another
-        touch of every row.
+        Of players and mean, where the game is played in Gram space on rows that are very wide.
     """
 
     state: RememberedState
@@ -96,10 +94,9 @@ def _start(count: int, d: int, dtype: Any, seed: int) -> np.ndarray:
 def _begin_in_span(algorithm: Remembered, k: int, d: int, dtype: Any, seed: int) -> Stream:
     """Return the same for very wide rows: players are drawn where they will be."""
     state = _drawn(algorithm, k, d, np.dtype(dtype), seed)
-    moments = Moments(state.memory.weight, state.memory.mean, jnp.zeros(1, dtype))
     # Before the first rows there is nothing to look at, and a copy of players takes room.
     start = (0, state.memory.players[:k, :0])
-    return Stream(state, moments, 0, (start, start), algorithm.overlaps(state))
+    return Stream(state, no_moments(d, dtype), 0, (start, start), algorithm.overlaps(state))
 
 
 @partial(jax.jit, static_argnums=(0, 1, 2, 3))
@@ -191,9 +188,8 @@ def _step_in_span(
     overlaps = jax.lax.cond(
         state.step % REMEASURED == 0, lambda: algorithm.overlaps(state), lambda: overlaps
     )
-    state, overlaps, gained = algorithm.update_in_span(rows, state, overlaps)
-    known = state.memory
-    return state, Moments(known.weight, known.mean, moments.scatter + gained), overlaps
+    state, overlaps = algorithm.update_in_span(rows, state, overlaps)
+    return state, merge_moments(moments, batch_moments(rows)), overlaps
 
 
 def one_pass(

@@ -149,7 +149,7 @@ class Remembered:
 
     def update_in_span(
         self, rows: DenseRows, state: RememberedState, overlaps: jax.Array
-    ) -> tuple[RememberedState, jax.Array, jax.Array]:
+    ) -> tuple[RememberedState, jax.Array]:
         r"""Play one batch in Gram space, with the overlaps of players and mean known.
 
         Parameters
@@ -163,11 +163,9 @@ class Remembered:
         -------
         state : RememberedState
         overlaps : array of the same shape
-        gained : scalar array
-            The scatter that the batch adds in all directions together.
         """
-        memory, overlaps, gained = self._equilibrium(rows, state.memory, overlaps)
-        return RememberedState(memory, state.like, state.step + 1), overlaps, gained
+        memory, overlaps = self._equilibrium(rows, state.memory, overlaps)
+        return RememberedState(memory, state.like, state.step + 1), overlaps
 
     def overlaps(self, state: RememberedState) -> jax.Array:
         """Return the overlaps of players and, where rows are centred, the mean, measured."""
@@ -189,27 +187,28 @@ class Remembered:
         size = jnp.where(size > 0, size, 1)
         scaled = memory._replace(strengths=memory.strengths / size / size, mean=memory.mean / size)
         rows = DenseRows(values / size, rows.roots)
-        after, *_ = self._equilibrium(rows, scaled, overlaps_of(self._wide(scaled)))
+        after, _ = self._equilibrium(rows, scaled, overlaps_of(self._wide(scaled)))
         return after._replace(strengths=after.strengths * size * size, mean=after.mean * size)
 
     def _equilibrium(
         self, rows: DenseRows, memory: Memory, overlaps: jax.Array
-    ) -> tuple[Memory, jax.Array, jax.Array]:
-        """Return the memory after one batch, played to equilibrium in Gram space, its overlaps and its gain."""
+    ) -> tuple[Memory, jax.Array]:
+        """Return the memory after one batch, played to equilibrium in Gram space, and its overlaps."""
 
-        def play(small: Small) -> tuple[list[jax.Array], tuple[Memory, jax.Array]]:
+        def play(small: Small) -> tuple[list[jax.Array], Memory]:
             players, *mean = small.wide
             centre = mean[0][0] if mean else jnp.zeros_like(players[0])
             now = memory._replace(players=players, mean=centre)
             new = RememberedRows.of(small.rows, now, center=self.center)
-            fresh = _new_rows(new)
-            moved, strengths = equilibrium_of_all(players, memory.strengths, fresh, small.empty)
+            moved, strengths = equilibrium_of_all(
+                players, memory.strengths, _new_rows(new), small.empty
+            )
             after = Memory(moved, strengths, *new.mean_and_weight())
-            return self._wide(after), (after, jnp.sum(jnp.square(fresh)))
+            return self._wide(after), after
 
-        wide, (after, gained), overlaps = in_span(play, self._wide(memory), rows, overlaps)
+        wide, after, overlaps = in_span(play, self._wide(memory), rows, overlaps)
         centre = wide[1][0] if self.center else memory.mean
-        return after._replace(players=wide[0], mean=centre), overlaps, gained
+        return after._replace(players=wide[0], mean=centre), overlaps
 
     def _rounds(self, new: RememberedRows) -> tuple[jax.Array, jax.Array]:
         """Return players and strengths after the rounds that a batch is due."""

@@ -160,7 +160,9 @@ def _source(network: Any, photographs: Photographs, names: tuple[str, ...], size
 
     from eigengame import activations
 
-    return activations(network, DataLoader(photographs, batch_size=size.batch), layers=list(names))
+    # Cut once: dozens of passes see the same crops.
+    batches = list(DataLoader(photographs, batch_size=size.batch))
+    return activations(network, batches, layers=list(names))
 
 
 def _accuracy(network: Any, photographs: Photographs, device: str) -> float:

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 
 from eigengame.game.rounds import put_last, whiten
 from eigengame.game.rows import DenseRows, full_product
-from eigengame.game.wide import combined, inner_products, part_ends
+from eigengame.game.wide import applied, combined, inner_products, part_ends
 
 
 class Small(NamedTuple):
@@ -71,9 +71,10 @@ def in_span(
     moved, other = play(Small(parts, DenseRows(batch, rows.roots), empty))
     found = jnp.concatenate(list(moved))
     k = len(found)
-    coefficients = full_product(found, back)
+    coefficients = applied(full_product(found, back), wide, rows.values)
     lifted = combined(coefficients[:, :k], coefficients[:, k:], wide, rows.values)
-    return lifted, other, full_product(found, found.T)
+    made = full_product(coefficients, coordinates)
+    return lifted, other, full_product(made, made.T)
 
 
 def basis_of(gram: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -86,6 +87,15 @@ def combined(
     return [made(*pair) for pair in pairs]
 
 
+def applied(coefficients: jax.Array, wide: Sequence[jax.Array], rows: jax.Array) -> jax.Array:
+    """Return coefficients as `combined` applies them to these arrays: kernels round them."""
+    if kernels_fit(wide, rows):
+        from eigengame.game import wide_kernels
+
+        return wide_kernels.applied(coefficients)
+    return coefficients
+
+
 def part_ends(wide: Sequence[jax.Array]) -> list[int]:
     """Return where each part but the last ends when they are stacked."""
     return list(itertools.accumulate(map(len, wide)))[:-1]
@@ -101,17 +111,20 @@ WORTH = 2**16
 """Features from which on a kernel gains on plain products."""
 
 
-def kernels_fit(wide: Sequence[jax.Array], rows: jax.Array) -> bool:
-    """Say whether the kernels take these arrays: on a GPU, players and at most one vector, rows in bfloat16."""
+def kernels_fit(wide: Sequence[Any], rows: Any) -> bool:
+    """Say whether the kernels take arrays of these shapes and dtypes.
+
+    On a GPU: float32 players and at most one vector more, and rows in bfloat16, 16 to 128, a power of two.
+    """
     m, d = rows.shape
     players = wide[0]
-    one_more = len(wide) == 1 or (len(wide) == 2 and len(wide[1]) == 1)
+    one_more = len(wide) == 1 or (len(wide) == 2 and wide[1].shape[0] == 1)
     return (
         jax.default_backend() == "gpu"
         and rows.dtype == jnp.bfloat16
         and players.dtype == jnp.float32
         and one_more
-        and sum(map(len, wide)) <= MOST_WIDE
+        and sum(part.shape[0] for part in wide) <= MOST_WIDE
         and 16 <= m <= MOST_ROWS
         and m & (m - 1) == 0
         and d >= WORTH

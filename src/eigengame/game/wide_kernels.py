@@ -29,7 +29,7 @@ TILE = 128
 """Columns of a tile."""
 
 PARTS = 2
-"""Parts in bfloat16 that a float32 is split into."""
+"""Parts in bfloat16 that a float32 is split into; coefficients are rounded to so many (`applied`)."""
 
 
 def inner_products(
@@ -148,10 +148,10 @@ def _combine(*refs: Any, k: int, parts: int, each: int, tiles: int, tile: int) -
         for coefficients in of_rows[1:]:
             total = total + triton.dot(coefficients, x)
         for (begin, size), turn in zip(pieces, of_wide, strict=True):
-            split = _parts(_piece(wide, k, begin, size, columns))
-            for p in range(PARTS):
-                for q in range(PARTS - p):
-                    total = total + triton.dot(turn[p], split[q])
+            # A third part, lest what hardly moves loses its last bits in every update.
+            split = _parts(_piece(wide, k, begin, size, columns), 3)
+            for p, q in ((0, 0), (0, 1), (1, 0), (0, 2)):
+                total = total + triton.dot(turn[p], split[q])
         if k == height:
             triton.store(outputs[0].at[:, columns], total)
             return nothing
@@ -187,25 +187,35 @@ def _everywhere(which: jax.Array, tile: int) -> jax.Array:
     return jnp.broadcast_to(which[:, None], (which.shape[0], tile))
 
 
-def _parts(tile: jax.Array) -> list[jax.Array]:
-    """Return a float32 tile as parts in bfloat16 whose sum it is, to `PARTS` times 8 bits."""
+def _parts(tile: jax.Array, count: int = PARTS) -> list[jax.Array]:
+    """Return a float32 tile as parts in bfloat16 whose sum it is, each with 8 more of its bits."""
     parts, rest = [], tile
-    for _ in range(PARTS):
+    for _ in range(count):
         parts.append(rest.astype(jnp.bfloat16))
         rest = rest - parts[-1].astype(jnp.float32)
+    return parts
+
+
+def applied(coefficients: jax.Array) -> jax.Array:
+    """Return coefficients as `combined` applies them: rounded to the parts that it takes."""
+    return sum(_coefficient_parts(coefficients), jnp.zeros_like(coefficients))
+
+
+def _coefficient_parts(coefficients: jax.Array) -> list[jax.Array]:
+    """Return float32 parts that bfloat16 can hold, whose sum the coefficients are but for rounding."""
+    parts, rest = [], coefficients
+    for _ in range(PARTS):
+        # reduce_precision, since XLA may take a cast there and back for no cast at all.
+        parts.append(lax.reduce_precision(rest, exponent_bits=8, mantissa_bits=7))
+        rest = rest - parts[-1]
     return parts
 
 
 def _split(coefficients: jax.Array, height: int, width: int) -> jax.Array:
     """Return small coefficients as their parts, one below the other, filled up with zeros."""
     k, columns = coefficients.shape
-    parts, rest = [], jnp.pad(coefficients, ((0, height - k), (0, width - columns)))
-    for _ in range(PARTS):
-        # reduce_precision, since XLA may take a cast there and back for no cast at all.
-        part = lax.reduce_precision(rest, exponent_bits=8, mantissa_bits=7)
-        parts.append(part.astype(jnp.bfloat16))
-        rest = rest - part
-    return jnp.concatenate(parts)
+    filled = jnp.pad(coefficients, ((0, height - k), (0, width - columns)))
+    return jnp.concatenate(_coefficient_parts(filled)).astype(jnp.bfloat16)
 
 
 def _pieces(rows: int) -> list[tuple[int, int]]:

@@ -134,8 +134,10 @@ class TorchNetwork:
         half = contextlib.nullcontext()
         if self._half is not None:
             half = torch.autocast(self.device.type, getattr(torch, self._half))
+        # Batches of one shape: it pays to try which convolutions are fastest, once.
+        trying = torch.backends.cudnn.flags(benchmark=True)
         try:
-            with torch.inference_mode(), half, _evaluating(self._model), self._hooks(take):
+            with torch.inference_mode(), half, trying, _evaluating(self._model), self._hooks(take):
                 if isinstance(inputs, dict):
                     self._model(**inputs)
                 else:

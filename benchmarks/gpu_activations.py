@@ -1,0 +1,129 @@
+"""The paper's headline on one GPU: top-32 components of ResNet-200 activations, 20 million features.
+
+Random weights and generated pictures: for speed they do as well as real ones. First the network alone with its
+activations gathered, then the whole fit; pictures a second, memory at the beginning and after many batches, and how
+long ImageNet's 1.28 million would take.
+
+python -m benchmarks.gpu_activations [--batches 1000]
+"""
+
+import argparse
+import datetime
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+import numpy as np
+import torch
+
+import eigengame as eg
+from eigengame.experiments._resnet import RESNET200, ResNet, block_names
+
+ROWS, SIDE, IMAGENET = 128, 224, 1_281_167
+WARM = 20
+"""Batches before anything is timed: compilation, and the choice of convolutions."""
+
+
+class Pictures:
+    """Batches of generated pictures that are on the device already: the loader is not what is measured."""
+
+    batch_size = ROWS
+
+    def __init__(self, batches: int) -> None:
+        draw = torch.Generator("cuda").manual_seed(0)
+        shape = (ROWS, 3, SIDE, SIDE)
+        self._kept = [torch.randn(shape, generator=draw, device="cuda") for _ in range(8)]
+        self._batches = batches
+
+    def __len__(self) -> int:
+        return self._batches
+
+    def __iter__(self) -> Iterator[torch.Tensor]:
+        for number in range(self._batches):
+            yield self._kept[number % len(self._kept)]
+
+
+class Clock:
+    """A watcher that notes when each batch was handed on, and the memory in use."""
+
+    def __init__(self) -> None:
+        self.times: list[float] = []
+        self.memory: list[float] = []
+
+    def batch(self, at: Any) -> None:
+        """Note the time and the memory."""
+        self.times.append(time.perf_counter())
+        self.memory.append(memory())
+
+
+def memory() -> float:
+    """Return the GB of the device in use, by JAX and by torch."""
+    used = jax.devices()[0].memory_stats()["bytes_in_use"]
+    return (used + torch.cuda.memory_allocated()) / 1e9
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--batches", type=int, default=1000)
+    asked = parser.parse_args()
+    versions = f"JAX {jax.__version__}, torch {torch.__version__}"
+    print(f"{datetime.date.today()}, {torch.cuda.get_device_name()}, {versions}")
+    torch.manual_seed(0)
+    network = ResNet(RESNET200).cuda()
+    source = eg.activations(network, Pictures(asked.batches), ["conv1", *block_names(RESNET200)])
+    print(f"ResNet-200 at {SIDE} x {SIDE}: {source.shape[1]:,} features in {source.dtype}")
+    alone = network_alone(source, 60)
+    print(
+        f"network with its activations gathered: {1e3 * alone:.1f} ms a batch, {ROWS / alone:.0f} pictures/s"
+    )
+    clock = Clock()
+    began = time.perf_counter()
+    pca = eg.EigenGamePCA(32, random_state=0).fit(source, progress=[clock])
+    whole = time.perf_counter() - began
+    times = np.diff(clock.times[WARM:])
+    each = (clock.times[-1] - clock.times[WARM]) / (len(clock.times) - 1 - WARM)
+    print(
+        f"fit with {pca.n_players_} players and the mean: {1e3 * each:.1f} ms a batch "
+        f"({1e3 * np.median(times):.1f} in the median), {ROWS / each:.0f} pictures/s"
+    )
+    print(f"share of all that is not the network: {1 - alone / each:.0%}")
+    print(f"{asked.batches} batches and what comes before and after them: {whole:.1f} s")
+    print(
+        f"memory in use, JAX and torch: {clock.memory[WARM]:.1f} GB after {WARM} batches, "
+        f"{clock.memory[-1]:.1f} GB after {len(clock.memory)}; at most {peak():.1f} GB"
+    )
+    print(
+        f"ImageNet's {IMAGENET:,} pictures would take {IMAGENET / ROWS * each / 60:.1f} minutes "
+        "(the paper: 9 hours on 32 TPUv3)"
+    )
+    v = pca.components_
+    sums = sum(
+        (lambda part: part @ part.T)(v[:, begin : begin + 2**20].astype(np.float64))
+        for begin in range(0, v.shape[1], 2**20)
+    )
+    print(f"orthonormal to {np.abs(sums - np.eye(len(v))).max():.1e}; {pca.outcome_}")
+
+
+def network_alone(source: Any, batches: int) -> float:
+    """Return the seconds that a batch takes without any update."""
+    blocks = source.blocks(0, ROWS)
+    for _ in range(WARM):
+        last = next(blocks)
+    torch.cuda.synchronize()
+    began = time.perf_counter()
+    for _ in range(batches):
+        last = next(blocks)
+    jax.block_until_ready(last.values)
+    torch.cuda.synchronize()
+    return (time.perf_counter() - began) / batches
+
+
+def peak() -> float:
+    """Return the most GB of the device that were in use at once, by JAX and by torch."""
+    used = jax.devices()[0].memory_stats()["peak_bytes_in_use"]
+    return (used + torch.cuda.max_memory_allocated()) / 1e9
+
+
+if __name__ == "__main__":
+    main()
