@@ -34,31 +34,37 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--features", type=int, default=FEATURES)
     parser.add_argument("--updates", type=int, default=10_000, help="of the long runs")
+    parser.add_argument("--gram-only", action="store_true", help="leave plain updates out")
     parser.add_argument("--lasting", type=int, default=FEATURES // 8, help="their features")
     asked = parser.parse_args()
     card = jax.devices()[0]
     print(f"{datetime.date.today()}, {card.device_kind}, JAX {jax.__version__}")
     print(f"batches of {ROWS} rows in bfloat16, {asked.features:,} features, players in float32")
-    check()
     rows = [batch(asked.features, seed) for seed in range(3)]
     rate = copy_rate(asked.features)
     print(f"\nThe card copies at {rate:.0f} GB/s, bytes read and written together.")
     print(f"{'update':>34} {'K':>3} {'ms':>7} {'GB':>6} {'GB/s':>6} {'floor':>6} {'ratio':>6}")
     for count in (32, 48):
         for name in OPTIONS:
-            report(name, count, rate, rows, of_algorithm(make(name, **OPTIONS[name]), count, rows))
+            if not asked.gram_only:
+                plain = make(name, **OPTIONS[name])
+                report(name, count, rate, rows, of_algorithm(plain, count, rows))
             gram = InGramSpace(make(name, **OPTIONS[name]))
             report(f"{name} in Gram space", count, rate, rows, of_algorithm(gram, count, rows))
-        plain = Remembered(extra=0, space="score")
-        report("remembered", count, rate, rows, of_algorithm(plain, count, rows))
-        report("remembered in Gram space", count, rate, rows, of_stream(count, rows, False))
-        centred = of_stream(count - 1, rows, True)
-        report("the same, centred", count - 1, rate, rows, centred)
+        if not asked.gram_only:
+            score = Remembered(extra=0, space="score")
+            report("remembered", count, rate, rows, of_algorithm(score, count, rows))
+        report("remembered in Gram space", count, rate, rows, of_game(count, rows, False))
+        report("the same, centred", count - 1, rate, rows, of_game(count - 1, rows, True))
+        moments = of_stream(count - 1, rows, True)
+        report("with mean and variance by feature", count - 1, rate, rows, moments)
         parts(count, rows)
     rows = [batch(asked.lasting, seed) for seed in range(3)]
     print(f"\nLong runs on {asked.lasting:,} features:")
     for name in ("remembered", *OPTIONS):
         lasting(name, rows, asked.updates)
+    print()
+    check()
 
 
 def batch(d: int, seed: int) -> DenseRows:
@@ -108,8 +114,22 @@ def of_algorithm(algorithm: Any, k: int, rows: list[DenseRows]) -> Callable[[], 
     return run
 
 
+def of_game(k: int, rows: list[DenseRows], center: bool) -> Callable[[], Any]:
+    """Return a function that plays the next update of the remembered game, its overlaps known."""
+    game, turn = Remembered(extra=0, center=center), iter(range(10**9))
+    begun = _begin_in_span(game, k, rows[0].width, np.float32, 0)
+    now = [(begun.state, begun.overlaps)]
+    update = jax.jit(game.update_in_span)
+
+    def run() -> Any:
+        now[0] = update(rows[next(turn) % len(rows)], *now[0])
+        return now[0]
+
+    return run
+
+
 def of_stream(k: int, rows: list[DenseRows], center: bool) -> Callable[[], Any]:
-    """Return a function that plays the next update of the remembered game as a fit does."""
+    """Return a function that plays the next update as a fit does, overlaps measured now and then."""
     game, turn = Remembered(extra=0, center=center), iter(range(10**9))
     begun = _begin_in_span(game, k, rows[0].width, np.float32, 0)
     now = [(begun.state, begun.moments, begun.overlaps)]

@@ -22,10 +22,14 @@ import math
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+import jax.numpy as jnp
 import numpy as np
 from scipy.stats import chi2
 
 from eigengame.game import theory
+from eigengame.game.rows import full_product
+from eigengame.game.sphere import project_tangent, safe_norms
+from eigengame.game.wide import long_product
 
 
 @dataclass(frozen=True)
@@ -152,25 +156,21 @@ def certificate(
     confidence, probes, powers
         Of the level.
     """
-    v, mv = np.asarray(players), np.asarray(images)
-    eps = float(np.finfo(v.dtype).eps)
-    v, mv = v.astype(np.float64), mv.astype(np.float64)
-    gram = (v @ mv.T + mv @ v.T) / 2
+    eps = float(np.finfo(players.dtype).eps)
+    measured = _measured_there if players.size > LARGE else _measured
+    gram, couplings, gradient = measured(players, images)
     values = np.diag(gram).copy()
-    residuals = mv - gram @ v
-    couplings = residuals @ residuals.T
     # What products in this dtype cannot resolve is added, not subtracted away.
     floor = 4 * eps * max(values.max(initial=0), 0)
     couplings[np.diag_indices_from(couplings)] += floor**2
     off = np.abs(gram - np.diag(values)).max(initial=0)
-    assumed = values[-1] + math.sqrt(couplings[-1, -1]) if v.shape[0] > k else _tail(values)
+    assumed = values[-1] + math.sqrt(couplings[-1, -1]) if len(values) > k else _tail(values)
     mu = (assumed if level is None else level) + off
     sizes = np.sqrt(np.diag(couplings))
     angle = np.maximum(angle_bounds(values, couplings, mu), 0)
     neighbours = np.abs(values[:, None] - values[None, :]) + np.diag(np.full(values.size, np.inf))
     gap = np.minimum(neighbours.min(axis=1), values - mu)
     below = np.append(values[1:], min(mu, values[-1]))
-    gradient = _gradient_norms(gram, v, mv)
     drop = values - below
     penalty = np.array(
         [np.sum(gram[:i, i] ** 2 / np.where(values[:i] > 0, values[:i], 1)) for i in range(k)]
@@ -200,13 +200,39 @@ def _tail(values: np.ndarray) -> float:
     return float(values[-1]) if values.size else 0.0
 
 
-def _gradient_norms(gram: np.ndarray, players: np.ndarray, images: np.ndarray) -> np.ndarray:
-    """Return the length of each player's Riemannian gradient (eq. ui_grad), shape (K,)."""
+LARGE = 2**25
+"""Numbers from which on players are measured where they are, in their own precision, summed in chunks."""
+
+Measured = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""Inner products of players and images (K, K), of residuals (K, K), and lengths of gradients (K,)."""
+
+
+def _measured(players: Any, images: Any) -> Measured:
+    """Return inner products and lengths, in float64."""
+    v, mv = np.asarray(players, np.float64), np.asarray(images, np.float64)
+    gram = (v @ mv.T + mv @ v.T) / 2
+    residuals = mv - gram @ v
+    gradient = 2 * _coefficients(gram).T @ mv
+    gradient -= np.sum(gradient * v, axis=1, keepdims=True) * v
+    return gram, residuals @ residuals.T, np.linalg.norm(gradient, axis=1)
+
+
+def _measured_there(players: Any, images: Any) -> Measured:
+    """Return the same of players too large to be sent for: only small matrices leave the device."""
+    v, mv = jnp.asarray(players), jnp.asarray(images)
+    product = np.asarray(long_product(v, mv), np.float64)
+    gram = (product + product.T) / 2
+    residuals = mv - full_product(jnp.asarray(gram, v.dtype), v)
+    couplings = np.asarray(long_product(residuals, residuals), np.float64)
+    steps = jnp.asarray(2 * _coefficients(gram).T, v.dtype)
+    gradient = project_tangent(v, full_product(steps, mv))
+    return gram, couplings, np.asarray(safe_norms(gradient), np.float64)
+
+
+def _coefficients(gram: np.ndarray) -> np.ndarray:
+    """Return what images make up each player's gradient (eq. ui_grad), shape (K, K)."""
     rewards = np.where(np.diag(gram) > 0, np.diag(gram), 1)
-    steps = np.eye(len(gram)) - np.triu(gram / rewards[:, None], 1)
-    gradient = 2 * steps.T @ images
-    gradient -= np.sum(gradient * players, axis=1, keepdims=True) * players
-    return np.linalg.norm(gradient, axis=1)
+    return np.eye(len(gram)) - np.triu(gram / rewards[:, None], 1)
 
 
 def missed_level(lengths2: np.ndarray, powers: int, risk: float) -> float:

@@ -39,14 +39,14 @@ def inner_products(wide: Sequence[jax.Array], rows: jax.Array) -> tuple[jax.Arra
 
 def overlaps_of(wide: Sequence[jax.Array]) -> jax.Array:
     r"""Return $WW^\top$, shape (K, K)."""
-    return jnp.block([[_long_product(one, other) for other in wide] for one in wide])
+    return jnp.block([[long_product(one, other) for other in wide] for one in wide])
 
 
 CHUNK = 2**14
 """Features that are summed in one go: a sum of millions in float32 is off by 1e-4 of itself."""
 
 
-def _long_product(left: jax.Array, right: jax.Array) -> jax.Array:
+def long_product(left: jax.Array, right: jax.Array) -> jax.Array:
     """Return `left @ right.T`, summed in chunks and these in pairs."""
     d = left.shape[1]
     if d < 2 * CHUNK:

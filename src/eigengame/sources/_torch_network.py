@@ -134,10 +134,14 @@ class TorchNetwork:
         half = contextlib.nullcontext()
         if self._half is not None:
             half = torch.autocast(self.device.type, getattr(torch, self._half))
-        # Batches of one shape: it pays to try which convolutions are fastest, once.
-        trying = torch.backends.cudnn.flags(benchmark=True)
         try:
-            with torch.inference_mode(), half, trying, _evaluating(self._model), self._hooks(take):
+            with (
+                torch.inference_mode(),
+                half,
+                _trying(),
+                _evaluating(self._model),
+                self._hooks(take),
+            ):
                 if isinstance(inputs, dict):
                     self._model(**inputs)
                 else:
@@ -238,6 +242,19 @@ def blocks_of(model: Any) -> list[str]:
             f"{type(model).__name__} has no parts with weights: wrap it in torch.nn.Sequential."
         )
     return names
+
+
+@contextlib.contextmanager
+def _trying() -> Iterator[None]:
+    """Let cuDNN try for a while which convolutions are fastest: batches have one shape, so once will do."""
+    from torch.backends import cudnn
+
+    before = cudnn.benchmark
+    cudnn.benchmark = True
+    try:
+        yield
+    finally:
+        cudnn.benchmark = before
 
 
 @contextlib.contextmanager
