@@ -16,7 +16,7 @@ from eigengame.algorithms.in_gram_space import REMEASURED
 from eigengame.algorithms.remembered import RememberedState
 from eigengame.certificate import Certificate
 from eigengame.game.memory import Memory
-from eigengame.game.rounds import whiten
+from eigengame.game.rounds import nearly_orthonormal, whiten
 from eigengame.game.rows import DenseRows, full_product
 from eigengame.game.sphere import inner, norms
 from eigengame.metrics import angular_error
@@ -197,7 +197,19 @@ def one_pass(
 ) -> Stream:
     """Return the game after one pass over the data."""
     step = partial(take, algorithm, place=place)
-    return reading.fold(step, begun, task="remembered", tell=so_far)
+    seen = reading.fold(step, begun, task="remembered", tell=so_far)
+    return seen if seen.overlaps is None else _tidied(algorithm, seen)
+
+
+def _tidied(algorithm: Remembered, seen: Stream) -> Stream:
+    """Return a game in Gram space with its players orthonormal to rounding, as others are.
+
+    There they are as orthonormal as inner products of rows tell, which lose digits where rows are much alike.
+    """
+    memory = seen.state.memory
+    players = nearly_orthonormal(memory.players)
+    state = seen.state._replace(memory=memory._replace(players=players))
+    return seen._replace(state=state, overlaps=algorithm.overlaps(state))
 
 
 def gathered(stream: Stream, d: int, place: Placement) -> Stream:

@@ -19,7 +19,7 @@ from eigengame.game.gram_space import Small, in_span
 from eigengame.game.rows import DenseRows, Rows
 from eigengame.game.wide import overlaps_of
 
-REMEASURED = 64
+REMEASURED = 32
 """Updates after which overlaps are measured again; in between they follow from the moves, to rounding."""
 
 

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 
 from eigengame.game.rows import Rows, full_product
 from eigengame.game.sphere import unit_rejections
+from eigengame.game.wide import long_product
 
 
 def nearly_orthonormal(players: jax.Array) -> jax.Array:
@@ -32,7 +33,7 @@ def tidied(players: jax.Array, scores: jax.Array) -> tuple[jax.Array, jax.Array]
 
 def _correction(players: jax.Array) -> jax.Array:
     """Return one Newton-Schulz step towards orthonormal rows, as coefficients (K, K)."""
-    overlaps = full_product(players, players.T)
+    overlaps = long_product(players, players)
     return 1.5 * jnp.eye(players.shape[0], dtype=players.dtype) - 0.5 * overlaps
 
 
