@@ -173,7 +173,7 @@ def check(d: int = 2**17, updates: int = 20) -> None:
     """Print how far updates on this device come from the same ones in float64 on the CPU."""
     rows = [batch(d, seed) for seed in range(4)]
     start = np.asarray(begin(32, d))
-    step = 0.1 * float(ROWS) / d / 1e2
+    step = 4e-5 * ROWS / d
     for name in (*OPTIONS, "remembered"):
         plain = make(name, step_size=step) if name in OPTIONS else Remembered(extra=0, space="gram")
         mine = _played(InGramSpace(plain), jnp.asarray(start), rows, updates)

@@ -66,12 +66,15 @@ def in_span(
     """
     square, across = inner_products(wide, rows.values)
     coordinates, back, empty = basis_of(jnp.block([[overlaps, across.T], [across, square]]))
-    known, batch = jnp.split(coordinates, [len(overlaps)])
-    parts = jnp.split(known, part_ends(wide))
-    moved, other = play(Small(parts, DenseRows(batch, rows.roots), empty))
+    k, m = len(overlaps), len(square)
+    known, batch = jnp.split(coordinates, [k])
+    moved, other = play(
+        Small(jnp.split(known, part_ends(wide)), DenseRows(batch, rows.roots), empty)
+    )
+    # The moves alone: whoever stays is not rounded.
     found = jnp.concatenate(list(moved))
-    k = len(found)
-    coefficients = applied(full_product(found, back), wide, rows.values)
+    coefficients = jnp.eye(k, k + m, dtype=known.dtype) + full_product(found - known, back)
+    coefficients = applied(coefficients, wide, rows.values)
     lifted = combined(coefficients[:, :k], coefficients[:, k:], wide, rows.values)
     made = full_product(coefficients, coordinates)
     return lifted, other, full_product(made, made.T)
