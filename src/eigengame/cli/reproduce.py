@@ -39,7 +39,7 @@ def reproduce(
     data: Annotated[
         str | None,
         typer.Option(
-            help="MNIST: a folder or the idx file of images. Else EIGENGAME_DATA, openml."
+            help="A folder of data: MNIST, and for resnet weights and photographs. Else EIGENGAME_DATA, openml."
         ),
     ] = None,
     redraw: Annotated[

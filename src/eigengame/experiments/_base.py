@@ -23,7 +23,7 @@ class Run(NamedTuple):
     say : function
         Takes a line on how far the run is.
     data : path, optional
-        Where MNIST is: see `eigengame.experiments._mnist`.
+        A folder: see `eigengame.experiments._mnist` and `eigengame.experiments._photographs`.
     """
 
     quick: bool = False

@@ -32,7 +32,7 @@ def load(where: str | os.PathLike[str] | None = None) -> np.ndarray:
     Parameters
     ----------
     where : path, optional
-        The file `train-images-idx3-ubyte`, gzipped or not, or its folder. By default `mnist` in the
+        The file `train-images-idx3-ubyte`, gzipped or not, or its folder, or one that has it in `mnist`. By default `mnist` in the
         folder that the variable `EIGENGAME_DATA` names, else `shared/data/mnist` beside a checkout, else
         OpenML, which keeps its copy in scikit-learn's folder of data.
     """
@@ -61,10 +61,10 @@ def found(where: str | os.PathLike[str] | None = None) -> Path | None:
 
 
 def _within(path: Path, asked_by: str) -> Path:
-    """Return the file at a path, or the one in that folder."""
+    """Return the file at a path, or the one in that folder or in its folder `mnist`."""
     if path.is_file():
         return path
-    candidates = (path / name for name in NAMES)
+    candidates = (folder / name for folder in (path, path / "mnist") for name in NAMES)
     file = next((candidate for candidate in candidates if candidate.is_file()), None)
     if file is None:
         seen = f"has no {NAMES[0]}, gzipped or not" if path.is_dir() else "does not exist"
