@@ -32,9 +32,9 @@ def load(where: str | os.PathLike[str] | None = None) -> np.ndarray:
     Parameters
     ----------
     where : path, optional
-        The file `train-images-idx3-ubyte`, gzipped or not, or its folder, or one that has it in `mnist`. By default `mnist` in the
-        folder that the variable `EIGENGAME_DATA` names, else `shared/data/mnist` beside a checkout, else
-        OpenML, which keeps its copy in scikit-learn's folder of data.
+        The file `train-images-idx3-ubyte`, gzipped or not, or its folder, or one that has it in `mnist`. By
+        default the folder that the variable `EIGENGAME_DATA` names, else `shared/data` beside a checkout,
+        else OpenML, which keeps its copy in scikit-learn's folder of data.
     """
     path = found(where)
     pixels = _from_openml() if path is None else _from_file(path)
