@@ -116,7 +116,6 @@ def _work(
 
         join(Hosts(f"127.0.0.1:{port}", processes, index))
     from eigengame import Remembered
-    from eigengame.game.rows import DenseRows
     from eigengame.parallel.collectives import bytes_moved
     from eigengame.parallel.cost import bytes_exchanged
     from eigengame.parallel.placement import placement_of
@@ -128,7 +127,7 @@ def _work(
     state = begin(game, K, d, np.float32, 0, place).state
     own = place.own_rows(m)[1]
     x = np.random.default_rng(index).standard_normal((own, d), np.float32)
-    rows = DenseRows(place.batch(x), place.per_row(np.ones(own, np.float32)))
+    rows = place.dense(place.batch(x), place.per_row(np.ones(own, np.float32)))
     program = _update.lower(game, place, rows, state).compile()
     times = []
     for _ in range(12):

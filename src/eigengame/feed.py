@@ -15,7 +15,6 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from eigengame import _check
@@ -144,14 +143,14 @@ class Feed:
         whole = values.dtype.kind in "ui" and values.dtype.itemsize <= 2
         if whole and self.origin is None and not weighted:
             placed = self.place.batch(self._filled(values)), self.place.per_row(roots)
-            return _widened(*placed, np.dtype(self.dtype))
+            return self.place.dense(*_widened(*placed, np.dtype(self.dtype)))
         if self.origin is not None:
             values = np.subtract(values, self.origin, dtype=self.dtype)
         elif values.dtype != self.dtype or not values.flags.c_contiguous:
             values = np.ascontiguousarray(values, dtype=self.dtype)
         if weighted:
             values = values * roots[: len(values), None]
-        return DenseRows(self.place.batch(self._filled(values)), self.place.per_row(roots))
+        return self.place.dense(self.place.batch(self._filled(values)), self.place.per_row(roots))
 
     @property
     def _rows(self) -> int:
@@ -211,9 +210,9 @@ def sparse_rows(
 
 
 @partial(jax.jit, static_argnums=2)
-def _widened(values: jax.Array, roots: jax.Array, dtype: Any) -> DenseRows:
-    """Return whole numbers as rows of the precision of play: they travelled as they are."""
-    return DenseRows(values.astype(dtype), jnp.asarray(roots))
+def _widened(values: jax.Array, roots: jax.Array, dtype: Any) -> tuple[jax.Array, jax.Array]:
+    """Return whole numbers in the precision of play: they travelled as they are."""
+    return values.astype(dtype), roots
 
 
 def ahead(items: Iterator[Any], most: int) -> Iterator[Any]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from eigengame.game.rows import DenseRows, full_product
+from eigengame.game.rows import DenseRows
 from eigengame.game.sparse_rows import SparseRows
 from eigengame.parallel.placement import ONE_DEVICE, Placement
 
@@ -37,6 +38,13 @@ def gathered_moments(moments: Moments, d: int, place: Placement) -> Moments:
     )
 
 
+def kept_moments(moments: Moments, place: Placement) -> Moments:
+    """Return moments, within jit, that stay where `no_moments` puts them."""
+    return Moments(
+        moments.weight, place.kept_features(moments.mean), place.kept_features(moments.scatter)
+    )
+
+
 def batch_moments(rows: DenseRows | SparseRows) -> Moments:
     """Return the moments of one batch, weights counted."""
     if isinstance(rows, SparseRows):
@@ -45,27 +53,28 @@ def batch_moments(rows: DenseRows | SparseRows) -> Moments:
         sums = jax.ops.segment_sum(share, rows.column, rows.features)
         squares = jax.ops.segment_sum(share * rows.entries, rows.column, rows.features)
     else:
-        sums = full_product(rows.constant().T, rows.values)[0]
-        squares = _column_squares(rows.values)
+        sums = rows.directions(rows.constant())[0]
+        squares = _column_squares(rows)
         weights = jnp.square(rows.constant())
     weight = jnp.sum(weights)
     mean = sums / jnp.where(weight > 0, weight, 1)
     return Moments(weight, mean, jnp.maximum(squares - weight * jnp.square(mean), 0))
 
 
-def _column_squares(values: jax.Array) -> jax.Array:
+def _column_squares(rows: DenseRows) -> jax.Array:
     """Return the sum of squares of each column (d,).
 
-    A sum down the columns of wide rows waits for memory at every number. Here up to 16 rows are added
-    up as they lie, and a product, which reads as it should, adds up the rest.
+    A sum down the columns of wide rows waits for memory at every number. Here up to 16 rows of one device
+    are added up as they lie, and a product, which reads as it should, adds up the rest.
     """
-    m, d = values.shape
-    group = math.gcd(m, 16)
-    stacked = values.reshape(m // group, group, d)
+    m, d = rows.values.shape
+    group = math.gcd(m // rows.parts, 16)
+    stacked = rows.values.reshape(m // group, group, d)
     partial = jnp.square(stacked[:, 0])
     for i in range(1, group):
         partial = partial + jnp.square(stacked[:, i])
-    return full_product(jnp.ones((1, m // group), values.dtype), partial)[0]
+    summed = replace(rows, values=partial, roots=None, mean=None)
+    return summed.directions(summed.constant())[0]
 
 
 def merge_moments(one: Moments, other: Moments) -> Moments:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
@@ -280,7 +280,7 @@ def _plain_step(
     """Return the state after one batch of centred rows in the given unit."""
     scaled = (rows.centred(mean).values / unit).astype(rows.values.dtype)
     k = jax.eval_shape(algorithm.components, state).shape[0]
-    return place.kept(algorithm, algorithm.update(DenseRows(scaled, rows.roots), state)[0], k)
+    return place.kept(algorithm, algorithm.update(replace(rows, values=scaled, mean=None), state)[0], k)
 
 
 @jax.jit

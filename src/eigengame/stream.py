@@ -21,6 +21,7 @@ from eigengame.moments import (
     batch_moments,
     fade_moments,
     gathered_moments,
+    kept_moments,
     merge_moments,
     no_moments,
 )
@@ -133,6 +134,7 @@ def _step(
         rows = replace(rows, mean=own.mean)
     state, _ = algorithm.update(rows, state)
     state = place.kept(algorithm, state, state.like.shape[0])
+    moments = kept_moments(moments, place)
     return state, moments, algorithm.components(state)
 
 

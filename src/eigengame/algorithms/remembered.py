@@ -8,7 +8,7 @@ merge by playing one on the other.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 import jax
@@ -194,7 +194,8 @@ class Remembered:
         after = jnp.cumsum(counts[::-1])[::-1]
         base = jnp.asarray(self.forget, dtype)
         fading = jnp.sqrt(base ** (after - counts))
-        return DenseRows(fading[:, None] * rows.values, fading * roots), base ** after[0]
+        faded = replace(rows, values=fading[:, None] * rows.values, roots=fading * roots, mean=None)
+        return faded, base ** after[0]
 
 
 def _tidied(state: RememberedState) -> jax.Array:
@@ -208,6 +209,6 @@ def _new_rows(new: RememberedRows) -> jax.Array:
     """Return the batch as plain rows: weighted, centred, and with the bridge between means."""
     batch: DenseRows = new.rows
     if new.centring is None:
-        return batch.values
+        return batch.dense()
     centred = batch.centred(new.centring.mean)
-    return jnp.concatenate([centred.values, new.centring.bridge[None, :]])
+    return jnp.concatenate([centred.dense(), new.centring.bridge[None, :]])

@@ -130,14 +130,15 @@ class RememberedRows:
         if centring is None:
             return jnp.concatenate([*past, batch])
         # The batch's mean is a combination of its rows: its scores are the same one of theirs.
-        batch = batch - centring.unit * full_product(centring.share.T, batch)
+        batch = batch - centring.unit * self.rows.gram(centring.share, batch)
         bridge = full_product(players, centring.bridge[:, None]).T
         return jnp.concatenate([*past, batch, bridge])
 
     def gram(self, left: jax.Array, right: jax.Array) -> jax.Array:
         """Return the inner products of two sets of scores."""
         if not isinstance(self.rows, OperatorRows):
-            return full_product(left.T, right)
+            # Plain scores, of which the memory's and the bridge's are further rows.
+            return self.rows.gram(left, right)
         p = len(self.past)
         return full_product(left[:p].T, right[:p]) + self.rows.gram(left[p:], right[p:])
 

@@ -20,6 +20,7 @@ from jax.sharding import PartitionSpec as P
 from eigengame.game.rows import DenseRows, Rows, SymmetricRows
 from eigengame.parallel.cost import best_layout
 from eigengame.parallel.layout import Layout, mesh_of
+from eigengame.parallel.shared_rows import SharedRows
 
 
 @dataclass(frozen=True)
@@ -96,6 +97,14 @@ class Placement:
         """Place a small array on every device."""
         return self._put(values, P())
 
+    def dense(self, values: jax.Array, roots: jax.Array) -> DenseRows:
+        """Return placed values and roots of their weights as rows of the game."""
+        return (
+            DenseRows(values, roots)
+            if self.mesh is None
+            else SharedRows(values, roots, mesh=self.mesh)
+        )
+
     def rows(self, rows: Rows) -> Rows:
         """Place the rows of a game."""
         if self.mesh is None:
@@ -105,10 +114,11 @@ class Placement:
             roots: Any = rows.roots
             if roots is None and self.height(m) > m:
                 roots = np.ones(m, rows.values.dtype)
-            return DenseRows(
+            return SharedRows(
                 self.batch(rows.values),
                 None if roots is None else self.per_row(roots),
                 None if rows.mean is None else self.per_feature(rows.mean),
+                self.mesh,
             )
         if isinstance(rows, SymmetricRows):
             return SymmetricRows(self.square(rows.matrix))
@@ -134,7 +144,7 @@ class Placement:
             sharding = None if self.mesh is None else self._sharding(self._spec(one, wide))
             return jax.ShapeDtypeStruct(shape, one.dtype, sharding=sharding)
 
-        rows = DenseRows(
+        rows = self.dense(
             array((self.height(m), self.width(d)), P("data", "features")),
             array((self.height(m),), P("data")),
         )
@@ -160,6 +170,12 @@ class Placement:
             return jax.lax.with_sharding_constraint(leaf, self._sharding(self._spec(leaf, wide)))
 
         return jax.tree.map(keep, state, features_of(algorithm, state, k))
+
+    def kept_features(self, values: jax.Array) -> jax.Array:
+        """Return one number for each feature (d,), within jit, that stay where `per_feature` puts them."""
+        if self.mesh is None:
+            return values
+        return jax.lax.with_sharding_constraint(values, self._sharding(P("features")))
 
     def _leaf(self, leaf: jax.Array, wide: bool) -> jax.Array:
         """Place one array of a state; `wide` where its last axis is features."""
