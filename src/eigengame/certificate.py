@@ -26,6 +26,7 @@ import numpy as np
 from scipy.stats import chi2
 
 from eigengame.game import theory
+from eigengame.parallel.gather import whole
 
 
 @dataclass(frozen=True)
@@ -152,7 +153,7 @@ def certificate(
     confidence, probes, powers
         Of the level.
     """
-    v, mv = np.asarray(players), np.asarray(images)
+    v, mv = whole(players), whole(images)
     eps = float(np.finfo(v.dtype).eps)
     v, mv = v.astype(np.float64), mv.astype(np.float64)
     gram = (v @ mv.T + mv @ v.T) / 2

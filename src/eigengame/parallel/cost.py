@@ -4,9 +4,9 @@ With batches of m rows, K players and d features, told in numbers that each devi
 
 * devices that share **features** add up scores, $mK$, and grams, $K^2$: nothing of width d travels. A gradient
   step does so once; the remembered game twice, for the players and for their fresh directions.
-* devices that share **rows** add up directions, $Kd$, and grams; in the remembered game also the batch's mean, d,
-  and the scores of the bridge between means are dealt out anew. Every device then turns all players: work that is
-  done as often as there are devices, and spares $Kd$ numbers for each time it would be shared out.
+* devices that share **rows** add up directions, $Kd$, and grams; in the remembered game also the batch's mean, d.
+  Every device then turns all players: work that is done as often as there are devices, and spares $Kd$ numbers for
+  each time it would be shared out.
 * devices that share **players** gather them, $Kd$, the paper's broadcast; where an algorithm needs no more than
   the others' scores, as `alpha`, XLA gathers those instead, $mK$.
 
@@ -60,11 +60,7 @@ def bytes_exchanged(
 
 def _score_space(rows: float, k: int, width: float, _: int) -> tuple[float, float, float]:
     """Return the numbers by which features, rows and players are shared."""
-    return (
-        2 * rows * k + 2 * k**2 + k,
-        (k + 1) * width + 3 * k**2 + 4 * rows * k,
-        4 * k * width,
-    )
+    return 2 * rows * k + 2 * k**2 + 3 * k, (k + 1) * width + 3 * k**2 + 3 * k, 4 * k * width
 
 
 def _gram_space(rows: float, k: int, width: float, m: int) -> tuple[float, float, float]:

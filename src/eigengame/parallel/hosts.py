@@ -124,6 +124,13 @@ def agree(name: str, value: int) -> None:
         )
 
 
+def first_says(answer: bool) -> bool:
+    """Return what process 0 answers, in every process."""
+    from jax.experimental import multihost_utils
+
+    return bool(multihost_utils.broadcast_one_to_all(np.asarray(answer)))
+
+
 def leave(code: int) -> None:
     """End this process without waiting for those that are gone."""
     sys.stdout.flush()
