@@ -122,6 +122,11 @@ def moved():
     return found
 
 
+def moved_by_oja():
+    """The bytes that devices which share features exchange to orthonormalise players."""
+    return bytes_moved(compiled(make("oja"), Layout(features=8), 64, 8, 4096))
+
+
 def memory():
     """The bytes that a device needs for an update at the paper's width, by the devices that share features."""
     found = {}
@@ -169,6 +174,7 @@ PARTS = {
     "fitted": lambda: fitted(["refined"]),
     "fitted by every route": lambda: fitted(FITS),
     "moved": moved,
+    "moved by oja": moved_by_oja,
     "memory": memory,
 }
 
