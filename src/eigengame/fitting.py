@@ -11,6 +11,7 @@ import numpy as np
 from eigengame import routes
 from eigengame.checkpoint import Keeper
 from eigengame.feed import Feed
+from eigengame.parallel.hosts import agree
 from eigengame.parallel.placement import Placement, placement_of
 from eigengame.plan import plan, refuse_unless_fits
 from eigengame.reading import Reading
@@ -63,6 +64,8 @@ class Run:
         players, d = options.players(k, source.shape[1]), source.shape[1]
         batch = batch_rows(self.batch_size, source.shape, players, options.dtype)
         place = placement_of(self.mesh, batch, players, d)
+        if place.processes > 1:
+            agree("random_state", options.seed % 2**31, "the same number")
         origin = _origin(source, options.dtype, place) if options.center else None
         feed = Feed(source, batch, options.dtype, self.weights, origin, place=place)
         shape = (0 if source.sparse else batch, d)

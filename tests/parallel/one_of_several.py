@@ -8,6 +8,7 @@ import json
 import sys
 from pathlib import Path
 
+import jax
 import numpy as np
 import scipy.sparse
 from jax.experimental.multihost_utils import sync_global_devices
@@ -114,6 +115,15 @@ def resumed(mesh, folder):
     return told(fit) | source.told()
 
 
+def unlike(mesh):
+    """What is said where processes do not begin alike."""
+    try:
+        EigenGamePCA(K, random_state=jax.process_index(), mesh=mesh).fit(table())
+    except ValueError as error:
+        return str(error)
+    return "nothing"
+
+
 def sparse(mesh):
     return told(estimator(mesh=mesh).fit(scipy.sparse.csr_array(table())))
 
@@ -124,6 +134,7 @@ def main(index, count, port, mesh, folder, *parts):
         "fitted by every route": lambda: fitted(FITS, mesh),
         "resumed": lambda: resumed(mesh, folder),
         "sparse": lambda: sparse(mesh),
+        "unlike": lambda: unlike(mesh),
         "auto": lambda: [
             str(placement_of("auto", *shape).layout) for shape in ((64, 8, 10**6), (65536, 8, 256))
         ],

@@ -95,13 +95,14 @@ def assert_found(told, fit):
 def test_processes_that_share_features_read_their_own_columns_and_go_on_where_they_stopped(
     tmp_path,
 ):
-    found = several(tmp_path, 2, "features=2", "resumed", "auto")
+    found = several(tmp_path, 2, "features=2", "resumed", "auto", "unlike")
     whole = one_of_several.estimator(center=False).fit(one_of_several.table())
     for columns, one in zip((range(7), range(7, 13)), found, strict=True):
         assert one["resumed"]["columns"] == list(columns)
         # Stopped in the third batch of 50: two had been written.
         assert one["resumed"]["rows"] == list(range(100, one_of_several.ROWS))
         assert_found(one["resumed"], whole)
+        assert "different random_state (0, 1): give all of them the same number" in one["unlike"]
         # Wide batches share columns, tall ones rows.
         assert one["auto"] == ["features=2", "data=2"]
 

@@ -230,7 +230,14 @@ class Placement:
     def _put(self, values: Any, spec: P) -> jax.Array:
         if self.mesh is None:
             return jax.device_put(values)
-        return jax.device_put(values, self._sharding(spec))
+        if self.processes == 1:
+            return jax.device_put(values, self._sharding(spec))
+        # Not device_put, by which processes would compare what they have: a thread that reads ahead must not
+        # talk to others while the main one does.
+        held = np.asarray(values)
+        return jax.make_array_from_callback(
+            held.shape, self._sharding(spec), lambda index: held[index]
+        )
 
 
 ONE_DEVICE = Placement()
