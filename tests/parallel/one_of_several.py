@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse
 from jax.experimental.multihost_utils import sync_global_devices
 
-from eigengame import EigenGamePCA
+from eigengame import EigenGamePCA, make, play
 from eigengame.checkpoint import Checkpoint
 from eigengame.parallel.hosts import Hosts, join
 from eigengame.parallel.placement import placement_of
@@ -115,6 +115,14 @@ def resumed(mesh, folder):
     return told(fit) | source.told()
 
 
+def played(mesh):
+    """The components of a game on rows of which each process has all columns, and its own rows."""
+    rows = table()[:200]
+    first, count = placement_of(mesh).own_rows(200)
+    found = play(make("alpha"), rows[first : first + count], k=K, rounds=3, mesh=mesh)
+    return np.asarray(found.components, np.float64).tolist()
+
+
 def unlike(mesh):
     """What is said where processes do not begin alike."""
     try:
@@ -134,6 +142,7 @@ def main(index, count, port, mesh, folder, *parts):
         "fitted by every route": lambda: fitted(FITS, mesh),
         "resumed": lambda: resumed(mesh, folder),
         "sparse": lambda: sparse(mesh),
+        "played": lambda: played(mesh),
         "unlike": lambda: unlike(mesh),
         "auto": lambda: [
             str(placement_of("auto", *shape).layout) for shape in ((64, 8, 10**6), (65536, 8, 256))
