@@ -42,7 +42,8 @@ def main() -> None:
     for axis in ("features", "data"):
         for kind in ("strong", "weak"):
             _devices_table(axis, kind, asked.devices, width)
-    _processes_table(asked.processes, width)
+    for axis in ("features", "data"):
+        _processes_table(axis, asked.processes, width)
 
 
 def _devices_table(axis: str, kind: str, counts: list[int], width: int) -> None:
@@ -66,14 +67,14 @@ def _devices_table(axis: str, kind: str, counts: list[int], width: int) -> None:
         )
 
 
-def _processes_table(counts: list[int], width: int) -> None:
-    """Print how an update's time goes with real processes that share rows, by gloo."""
-    print("\nstrong scaling, processes share rows (gloo on this machine)")
+def _processes_table(axis: str, counts: list[int], width: int) -> None:
+    """Print how an update's time goes with real processes that share an axis, by gloo."""
+    print(f"\nstrong scaling, processes share {axis} (gloo on this machine)")
     print(f"{'processes':>10} {'rows':>7} {'features':>9} {'ms':>8} {'against one':>11}")
     first = None
     for count in counts:
         port = _free_port()
-        job = {"axis": "data", "count": count, "m": BATCH, "d": width // 8}
+        job = {"axis": axis, "count": count, "m": BATCH, "d": width // 8}
         workers = [
             _start(job | {"port": port, "index": index, "processes": count}, devices=1)
             for index in range(count)
@@ -116,7 +117,6 @@ def _work(
 
         join(Hosts(f"127.0.0.1:{port}", processes, index))
     from eigengame import Remembered
-    from eigengame.game.rows import DenseRows
     from eigengame.parallel.collectives import bytes_moved
     from eigengame.parallel.cost import bytes_exchanged
     from eigengame.parallel.placement import placement_of
@@ -126,9 +126,9 @@ def _work(
     place = placement_of({axis: count})
     game = Remembered(space="score", center=True)
     state = begin(game, K, d, np.float32, 0, place).state
-    own = place.own_rows(m)[1]
-    x = np.random.default_rng(index).standard_normal((own, d), np.float32)
-    rows = DenseRows(place.batch(x), place.per_row(np.ones(own, np.float32)))
+    own, (first, last) = place.own_rows(m)[1], place.own_columns(d)
+    x = np.random.default_rng(index).standard_normal((own, last - first), np.float32)
+    rows = place.dense(place.batch(x, d), place.per_row(np.ones(own, np.float32)))
     program = _update.lower(game, place, rows, state).compile()
     times = []
     for _ in range(12):

@@ -30,6 +30,7 @@ from eigengame.game import theory
 from eigengame.game.rows import full_product
 from eigengame.game.sphere import project_tangent, safe_norms
 from eigengame.game.wide import long_product
+from eigengame.parallel.gather import spread, whole
 
 
 @dataclass(frozen=True)
@@ -157,8 +158,8 @@ def certificate(
         Of the level.
     """
     eps = float(np.finfo(players.dtype).eps)
-    measured = _measured_there if players.size > LARGE else _measured
-    gram, couplings, gradient = measured(players, images)
+    there = players.size > LARGE and not spread(players)
+    gram, couplings, gradient = (_measured_there if there else _measured)(players, images)
     values = np.diag(gram).copy()
     # What products in this dtype cannot resolve is added, not subtracted away.
     floor = 4 * eps * max(values.max(initial=0), 0)
@@ -209,7 +210,7 @@ Measured = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 def _measured(players: Any, images: Any) -> Measured:
     """Return inner products and lengths, in float64."""
-    v, mv = np.asarray(players, np.float64), np.asarray(images, np.float64)
+    v, mv = whole(players).astype(np.float64), whole(images).astype(np.float64)
     gram = (v @ mv.T + mv @ v.T) / 2
     residuals = mv - gram @ v
     gradient = 2 * _coefficients(gram).T @ mv

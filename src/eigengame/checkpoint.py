@@ -24,6 +24,9 @@ from typing import Any
 import jax
 import numpy as np
 
+from eigengame.parallel.gather import any_spread, whole
+from eigengame.parallel.hosts import first_says
+
 FORMAT = 1
 EVERY = 60.0
 """Seconds between two checkpoints."""
@@ -93,10 +96,10 @@ class Keeper:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise CheckpointError(f"checkpoint={self.folder}: {error}: give a folder.") from None
-        for left in self.folder.glob(".*.safetensors.*"):  # a process that was killed while writing
-            left.unlink(missing_ok=True)
         about = self.folder / "run.json"
         self._writes = jax.process_index() == 0
+        for left in self.folder.glob(".*.safetensors.*") if self._writes else ():
+            left.unlink(missing_ok=True)  # of a process that was killed while writing
         if about.exists():
             kept = _read_json(about)
             self.seed = int(kept.pop("seed", seed))
@@ -111,14 +114,22 @@ class Keeper:
         other._name = name
         return other
 
-    def due(self) -> bool:
-        """Say whether it is time for another checkpoint."""
-        return time.monotonic() - self._last >= self.every
+    def due(self, carry: Any = None) -> bool:
+        """Say whether it is time for another checkpoint.
+
+        A carry that is spread over processes is gathered by all of them: the first one's clock counts.
+        """
+        now = time.monotonic() - self._last >= self.every
+        return first_says(now) if any_spread(carry) else now
 
     def keep(self, number: int, carry: Any, row: int, *, ended: bool = False) -> None:
         """Write the carry of a pass that has reached a row."""
+        together = any_spread(carry)
+        arrays = {
+            str(i): whole(leaf)
+            for i, leaf in enumerate(jax.tree.leaves(carry) if self._writes or together else ())
+        }
         if self._writes:
-            arrays = {str(i): np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(carry))}
             about = {"row": str(row), "ended": str(int(ended)), "number": str(number)}
             write_arrays(self._path(number), arrays, about)
         self._last = time.monotonic()
@@ -196,8 +207,9 @@ def _like(start: Any, found: np.ndarray) -> Any:
         raise ValueError(f"shape {found.shape} where {np.shape(start)} is expected")
     if isinstance(start, int):
         return int(found)
-    if found.dtype != np.asarray(start).dtype:
-        raise ValueError(f"{found.dtype} where {np.asarray(start).dtype} is expected")
+    expected = start.dtype if isinstance(start, jax.Array) else np.asarray(start).dtype
+    if found.dtype != expected:
+        raise ValueError(f"{found.dtype} where {expected} is expected")
     if not isinstance(start, jax.Array):
         return found
     return jax.device_put(found, start.sharding if len(start.devices()) > 1 else None)

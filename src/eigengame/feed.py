@@ -15,13 +15,13 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from eigengame import _check
 from eigengame.device_rows import first_nonfinite, rows_on_device
 from eigengame.game.rows import DenseRows
 from eigengame.game.sparse_rows import SparseRows
+from eigengame.parallel.gather import whole
 from eigengame.parallel.placement import ONE_DEVICE, Placement
 from eigengame.sources import ROTATED, Block, Random, Source
 
@@ -93,7 +93,8 @@ class Feed:
 
     def _blocks(self, start: int) -> Iterator[tuple[int, int, Block]]:
         """Give the row a block begins at, the rows of its whole batch, and the block."""
-        if self.place.processes > 1:
+        # Sparse rows are small: every process reads, and holds, all of them.
+        if self.place.processes > 1 and not self.source.sparse:
             yield from self._own_blocks(start)
             return
         begin = start
@@ -103,14 +104,21 @@ class Feed:
 
     def _own_blocks(self, start: int) -> Iterator[tuple[int, int, Block]]:
         """Give the same for the part of each batch that is this process's own; it may be empty."""
-        (offset, own), source, n = self.place.own_rows(self.size), self.source, self.source.shape[0]
+        (offset, own), source, (n, d) = self.place.own_rows(self.size), self.source, self.shape
+        columns = self.place.own_columns(d)
         if isinstance(source, Random) and n is not None:
             for begin in range(start, n, self.size):
                 end = min(begin + self.size, n)
                 first = min(begin + offset, end)
                 last = min(first + own, end)
-                values = source.read(first, last) if last > first else source.read(0, 1)[:0]
-                yield first, end - begin, Block(values)
+                # A batch may end before this process's rows: it still has to say that it has none.
+                rows = (first, last) if last > first else (0, 1)
+                values = (
+                    source.read(*rows)
+                    if columns == (0, d)
+                    else source.read_columns(*rows, *columns)
+                )
+                yield first, end - begin, Block(values[: last - first])
             return
         begin = start
         for block in source.blocks(start, self.size):
@@ -119,7 +127,8 @@ class Feed:
                     f"{source.name} leaves rows out as it is read, which several processes cannot agree on: "
                     "fill what is missing, or prepare the data first."
                 )
-            yield begin + offset, len(block), Block(block.values[offset : offset + own])
+            values = block.values[offset : offset + own, slice(*columns)]
+            yield begin + offset, len(block), Block(values)
             begin += len(block)
 
     def _batch(self, begin: int, read: int, block: Block) -> Batch:
@@ -150,20 +159,26 @@ class Feed:
         roots = np.sqrt(weights)
         whole = values.dtype.kind in "ui" and values.dtype.itemsize <= 2
         if whole and self.origin is None and not weighted:
-            placed = self.place.batch(self._filled(values)), self.place.per_row(roots)
-            return _widened(*placed, np.dtype(self.dtype))
+            return self.place.dense(*_widened(*self._placed(values, roots), np.dtype(self.dtype)))
         if self.origin is not None:
-            values = np.subtract(values, self.origin, dtype=self.dtype)
+            origin = self.origin[slice(*self.place.own_columns(self.shape[1]))]
+            values = np.subtract(values, origin, dtype=self.dtype)
         elif values.dtype != self.dtype or not values.flags.c_contiguous:
             values = np.ascontiguousarray(values, dtype=self.dtype)
         if weighted:
             values = values * roots[: len(values), None]
-        return DenseRows(self.place.batch(self._filled(values)), self.place.per_row(roots))
+        return self.place.dense(*self._placed(values, roots))
+
+    def _placed(self, values: np.ndarray, roots: np.ndarray) -> tuple[jax.Array, jax.Array]:
+        """Return rows and the roots of their weights where they belong."""
+        rows = self.place.batch(self._filled(values), self.shape[1])
+        return rows, self.place.per_row(roots)
 
     @property
     def _rows(self) -> int:
         """Rows that this process brings to a batch."""
-        return self.size if self.place.processes == 1 else self.place.own_rows(self.size)[1]
+        alone = self.place.processes == 1 or self.source.sparse
+        return self.size if alone else self.place.own_rows(self.size)[1]
 
     def _filled(self, values: np.ndarray) -> np.ndarray:
         """Return rows followed by zeros up to the batch's size."""
@@ -177,7 +192,7 @@ def refuse_unless_finite(feed: Feed, scatter: Any) -> None:
     One such number makes the scatter (d,) of its column so: good data is not read once more to be
     checked.
     """
-    scatter = np.asarray(scatter)
+    scatter = whole(scatter)
     if np.isfinite(scatter).all():
         return
     source, begin = feed.source, 0
@@ -222,9 +237,9 @@ def sparse_rows(
 
 
 @partial(jax.jit, static_argnums=2)
-def _widened(values: jax.Array, roots: jax.Array, dtype: Any) -> DenseRows:
-    """Return whole numbers as rows of the precision of play: they travelled as they are."""
-    return DenseRows(values.astype(dtype), jnp.asarray(roots))
+def _widened(values: jax.Array, roots: jax.Array, dtype: Any) -> tuple[jax.Array, jax.Array]:
+    """Return whole numbers in the precision of play: they travelled as they are."""
+    return values.astype(dtype), roots
 
 
 def ahead(items: Iterator[Any], most: int) -> Iterator[Any]:

@@ -12,7 +12,8 @@ import numpy as np
 from eigengame import routes
 from eigengame.checkpoint import Keeper
 from eigengame.feed import Feed
-from eigengame.parallel.placement import placement_of
+from eigengame.parallel.hosts import agree
+from eigengame.parallel.placement import Placement, placement_of
 from eigengame.plan import plan, refuse_unless_fits
 from eigengame.reading import Reading
 from eigengame.routes import Options
@@ -65,8 +66,10 @@ class Run:
             options = options.on_device(k)
         players, d = options.players(k, source.shape[1]), source.shape[1]
         batch = batch_rows(self.batch_size, source.shape, players, options.dtype, source.block_rows)
-        origin = far_origin(source, options.dtype) if options.center else None
         place = placement_of(self.mesh, batch, players, d)
+        if place.processes > 1:
+            agree("random_state", options.seed % 2**31, "the same number")
+        origin = _origin(source, options.dtype, place) if options.center else None
         feed = Feed(source, batch, options.dtype, self.weights, origin, place=place)
         shape = (0 if source.sparse else batch, d)
         passes = options.most_passes()
@@ -116,6 +119,15 @@ class Run:
                 f"algorithm={self.algorithm!r} needs dense rows: use 'remembered' for sparse ones."
             )
         return self.algorithm
+
+
+def _origin(source: Source, dtype: np.dtype, place: Placement) -> np.ndarray | None:
+    """Return what is subtracted on reading; processes that share features read their own columns only."""
+    d = source.shape[1]
+    own = place.own_columns(d)
+    if own == (0, d):
+        return far_origin(source, dtype)
+    return far_origin(source, dtype, own, lambda values: place.all_columns(values, d))
 
 
 def batch_rows(

@@ -18,6 +18,7 @@ from scipy.linalg import eigh
 from eigengame.game.rounds import residual_directions
 from eigengame.game.rows import full_product
 from eigengame.game.sphere import orthonormalise
+from eigengame.parallel.gather import whole
 from eigengame.reading import Passes
 
 
@@ -144,8 +145,8 @@ def _orthonormal_basis(overlaps: np.ndarray, k: int) -> np.ndarray:
 def _inner_products(left: jax.Array, right: jax.Array) -> np.ndarray:
     """Return `left @ right.T` in float64, summed in float64 too unless that would be a long sum."""
     if left.size <= 2**25:
-        return np.asarray(left, np.float64) @ np.asarray(right, np.float64).T
-    return np.asarray(full_product(left, right.T), np.float64)
+        return whole(left).astype(np.float64) @ whole(right).astype(np.float64).T
+    return whole(full_product(left, right.T)).astype(np.float64)
 
 
 def _combine(coefficients: np.ndarray, space: Imaged) -> Imaged:

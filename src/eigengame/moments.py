@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from eigengame.game.rows import DenseRows, full_product
+from eigengame.game.rows import DenseRows
 from eigengame.game.sparse_rows import SparseRows
 from eigengame.parallel.placement import ONE_DEVICE, Placement
 
@@ -37,6 +38,13 @@ def gathered_moments(moments: Moments, d: int, place: Placement) -> Moments:
     )
 
 
+def kept_moments(moments: Moments, place: Placement) -> Moments:
+    """Return moments, within jit, that stay where `no_moments` puts them."""
+    return Moments(
+        moments.weight, place.kept_features(moments.mean), place.kept_features(moments.scatter)
+    )
+
+
 def batch_moments(rows: DenseRows | SparseRows) -> Moments:
     """Return the moments of one batch, weights counted."""
     if isinstance(rows, SparseRows):
@@ -54,27 +62,28 @@ def batch_moments(rows: DenseRows | SparseRows) -> Moments:
 
 def _column_sums(rows: DenseRows) -> tuple[jax.Array, jax.Array]:
     """Return the sum and the sum of squares of each column (d,), in at least float32."""
-    wide = jnp.promote_types(rows.values.dtype, jnp.float32)
-    if jax.default_backend() == "gpu":
+    if jax.default_backend() == "gpu" and rows.parts == 1:
         # Both in one reading of the rows.
-        values = rows.values.astype(wide)
+        values = rows.values.astype(jnp.promote_types(rows.values.dtype, jnp.float32))
         return jnp.sum(rows.constant() * values, axis=0), jnp.sum(jnp.square(values), axis=0)
-    return full_product(rows.constant().T, rows.values)[0], _column_squares(rows.values, wide)
+    return rows.directions(rows.constant())[0], _column_squares(rows)
 
 
-def _column_squares(values: jax.Array, wide: Any) -> jax.Array:
+def _column_squares(rows: DenseRows) -> jax.Array:
     """Return the sum of squares of each column (d,).
 
-    On a CPU a sum down the columns of wide rows waits for memory at every number. Here up to 16 rows are
-    added up as they lie, and a product, which reads as it should, adds up the rest.
+    On a CPU a sum down the columns of wide rows waits for memory at every number. Here up to 16 rows of one
+    device are added up as they lie, and a product, which reads as it should, adds up the rest.
     """
-    m, d = values.shape
-    group = math.gcd(m, 16)
-    stacked = values.reshape(m // group, group, d)
+    m, d = rows.values.shape
+    wide = jnp.promote_types(rows.values.dtype, jnp.float32)
+    group = math.gcd(m // rows.parts, 16)
+    stacked = rows.values.reshape(m // group, group, d)
     partial = jnp.square(stacked[:, 0].astype(wide))
     for i in range(1, group):
         partial = partial + jnp.square(stacked[:, i].astype(wide))
-    return full_product(jnp.ones((1, m // group), wide), partial)[0]
+    summed = replace(rows, values=partial, roots=None, mean=None)
+    return summed.directions(summed.constant())[0]
 
 
 def merge_moments(one: Moments, other: Moments) -> Moments:

@@ -15,6 +15,7 @@ from eigengame.algorithms import Algorithm, Info
 from eigengame.game.rows import DenseRows, Rows, as_rows, floating, play_dtype
 from eigengame.game.sphere import into_ball, random_players, retract
 from eigengame.outcome import Outcome
+from eigengame.parallel.gather import spread, whole
 from eigengame.parallel.placement import ONE_DEVICE, Placement, placement_of
 
 
@@ -272,6 +273,8 @@ def _updated(algorithm: Algorithm, place: Placement, rows: Rows, state: Any) -> 
 def _ended(algorithm: Algorithm, state: Any, info: Info, outcome: Outcome, width: int) -> Played:
     """Return what the run leaves, with its ending told apart from a divergence."""
     components = algorithm.components(state)[:, :width]
+    if spread(components):
+        components = jnp.asarray(whole(components))
     if not jnp.isfinite(components).all():
         outcome = Outcome.DIVERGED
     elif getattr(state, "active", len(components)) < len(components):

@@ -11,6 +11,7 @@ import numpy as np
 from eigengame.certificate import missed_level
 from eigengame.game.rows import full_product
 from eigengame.images import image
+from eigengame.parallel.gather import whole
 from eigengame.reading import Passes
 
 
@@ -68,7 +69,7 @@ def _outside(directions: jax.Array, players: jax.Array) -> jax.Array:
 
 def _scaled(directions: jax.Array, logs: np.ndarray, powers: int, level: float) -> Probes:
     """Return unit probes with the logarithms of their lengths added up."""
-    lengths = np.asarray(jnp.linalg.norm(directions, axis=1), np.float64)
+    lengths = whole(jnp.linalg.norm(directions, axis=1)).astype(np.float64)
     unit = (
         directions
         / jnp.where(jnp.asarray(lengths) > 0, jnp.asarray(lengths), 1).astype(directions.dtype)[

@@ -14,6 +14,7 @@ import jax
 
 from eigengame.checkpoint import Interrupted, Keeper
 from eigengame.feed import Feed
+from eigengame.parallel.gather import any_spread
 from eigengame.parallel.hosts import agree
 from eigengame.sources import SourceError
 from eigengame.watch import Progress, Watcher
@@ -83,7 +84,7 @@ class Reading:
                 before, carry, row = carry, after, row + batch.read
                 if self._told(Progress(task, number + 1, row, total, begun), carry, tell):
                     break
-                if self.keeper is not None and self.keeper.due():
+                if self.keeper is not None and self.keeper.due(carry):
                     self.keeper.keep(number, carry, row)
             if row == 0:
                 raise SourceError(f"{self.feed.source.name} has no rows: give some.")
@@ -92,7 +93,8 @@ class Reading:
                 self.keeper.keep(number, carry, row, ended=True)
             self._told(Progress(task, number + 1, row, row, begun, ended=True), carry, tell)
         except KeyboardInterrupt:
-            if self.keeper is None:
+            # What is spread over processes could only be gathered by all of them.
+            if self.keeper is None or any_spread(carry):
                 raise
             self.keeper.keep(number, carry, row, ended=ended)
             raise Interrupted(self.keeper.folder, number + 1, row) from None

@@ -14,6 +14,7 @@ from eigengame.certificate import Certificate, certificate
 from eigengame.images import Refined, improve, measure
 from eigengame.metrics import angular_error
 from eigengame.outcome import Ending, Outcome
+from eigengame.parallel.gather import whole
 from eigengame.probes import draw_probes, power_probes
 from eigengame.reading import Passes
 
@@ -111,7 +112,7 @@ def refined(goal: Goal, players: jax.Array, *, route: str, used: int) -> Found:
         assert goal.tol is not None
         assert aim.tol is not None
         aim = replace(goal, tol=aim.tol * 0.5 * goal.tol / worst)
-    final = np.asarray(best.players.directions)
+    final = whole(best.players.directions)
     ending = Ending(outcome, route, used)
     return Found(final[: goal.k], found.rayleigh * goal.scale, found, ending, final)
 
@@ -163,7 +164,7 @@ def certify(goal: Goal, players: jax.Array) -> Certificate:
     """
     now = measure(goal.source, players, goal.mean)
     found, _ = checked(replace(goal, tol=None), now, 1)
-    given, settled = np.asarray(players, np.float64), np.asarray(now.players.directions, np.float64)
+    given, settled = (whole(one).astype(np.float64) for one in (players, now.players.directions))
     turned = angular_error(given[: goal.k], settled[: goal.k])
     return replace(found, angle=np.minimum(found.angle + turned, math.pi / 2))
 

@@ -27,6 +27,7 @@ from eigengame.moments import (
     no_moments,
 )
 from eigengame.outcome import Ending, Outcome
+from eigengame.parallel.gather import whole
 from eigengame.parallel.placement import Placement
 from eigengame.reading import Given, Reading
 from eigengame.refine import MOST_PASSES, Found, Goal, refined
@@ -250,7 +251,7 @@ def _steps(route: str, reading: Reading, k: int, options: Options) -> Fitted:
     scale = scale_of(moments, rows, fading=False)
     measured = certificate(settled, image(reading, settled, mean, "measuring"), k, scale=scale)
     ending = Ending(outcome, route, options.passes + 2)
-    components = np.asarray(players)
+    components = whole(players)
     found = _cut(Found(components, measured.rayleigh * scale, measured, ending, components), d)
     return Fitted(found, gathered_moments(moments, d, place), rows)
 
@@ -284,7 +285,7 @@ def _with_step_size(
         plain, k = Remembered(), len(players)
         state = place.state(plain, plain.init(players), k)
         state = _plain_step(plain, place, first, state, mean, unit)
-        strengths = np.asarray(state.memory.strengths, np.float64)
+        strengths = whole(state.memory.strengths).astype(np.float64)
         # Strictly falling, as the theorem asks, also where the batch has repeated values.
         falling = strengths[: k + 1] * (1 - 1e-6 * np.arange(min(k + 1, strengths.size)))
         settings["eigenvalues"] = tuple(np.append(falling, 0.0)[: k + 1])
@@ -303,7 +304,9 @@ def _plain_step(
     """Return the state after one batch of centred rows in the given unit."""
     scaled = (rows.centred(mean).values / unit).astype(play_dtype(rows))
     k = jax.eval_shape(algorithm.components, state).shape[0]
-    return place.kept(algorithm, algorithm.update(DenseRows(scaled, rows.roots), state)[0], k)
+    return place.kept(
+        algorithm, algorithm.update(replace(rows, values=scaled, mean=None), state)[0], k
+    )
 
 
 @jax.jit

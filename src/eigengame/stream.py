@@ -25,9 +25,11 @@ from eigengame.moments import (
     batch_moments,
     fade_moments,
     gathered_moments,
+    kept_moments,
     merge_moments,
     no_moments,
 )
+from eigengame.parallel.gather import any_spread
 from eigengame.parallel.placement import ONE_DEVICE, Placement
 from eigengame.reading import Passes
 
@@ -173,6 +175,7 @@ def _step(
         rows = replace(rows, mean=own.mean)
     state, _ = algorithm.update(rows, state)
     state = place.kept(algorithm, state, state.like.shape[0])
+    moments = kept_moments(moments, place)
     return state, moments, algorithm.components(state)
 
 
@@ -234,6 +237,8 @@ def gathered(stream: Stream, d: int, place: Placement) -> Stream:
 
 def so_far(seen: Stream) -> dict[str, float]:
     """Return figures of a stream worth watching: the share of variance explained, and the streak."""
+    if any_spread(seen):  # Only together could processes say, and not all of them are watched.
+        return {}
     k, memory = seen.state.like.shape[0], seen.state.memory
     total = float(np.sum(np.asarray(seen.moments.scatter, np.float64)))
     share = (

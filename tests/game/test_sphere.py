@@ -50,6 +50,45 @@ def test_orthonormalise_keeps_span_order_and_sign(dtype):
     assert (jnp.diag(coordinates) > 0).all()
 
 
+WIDE = (5, sphere.WIDE)
+
+
+def wide_rows(kind):
+    """Five wide rows: apart, leaning on each other, of all sizes, or such that only QR can tell."""
+    rows = np.random.default_rng(3).normal(size=WIDE)
+    if kind == "leaning":
+        rows = rows + 3 * rows[:1]
+    if kind == "of all sizes":
+        rows = rows * np.array([1e-15, 1e15, 1.0, -1e-10, 1e10])[:, None]
+    if kind == "nearly parallel":
+        rows[3] = rows[1] + 1e-4 * rows[3]
+    if kind == "parallel":
+        rows[3] = 2 * rows[1]
+    if kind == "zero":
+        rows[2] = 0
+    return rows
+
+
+@pytest.mark.parametrize("kind", ["apart", "leaning", "of all sizes"])
+def test_wide_players_are_orthonormalised_by_products_as_by_qr(dtype, kind):
+    rows = wide_rows(kind)
+    q, r = np.linalg.qr(rows.T)
+    found = sphere.orthonormalise(jnp.asarray(rows, dtype))
+    assert found.dtype == dtype
+    assert_close(np.asarray(found) @ np.asarray(found).T, np.eye(5))
+    assert_close(found, (q * np.sign(np.diag(r))).T)
+    # Products it was, not the QR they replace: the last digits differ.
+    assert (found != sphere._by_qr(jnp.asarray(rows, dtype))).any()
+
+
+@pytest.mark.parametrize("kind", ["nearly parallel", "parallel", "zero"])
+def test_wide_players_that_are_not_apart_are_left_to_qr(dtype, kind):
+    rows = jnp.asarray(wide_rows(kind), dtype)
+    found = np.asarray(sphere.orthonormalise(rows))
+    np.testing.assert_array_equal(found, sphere._by_qr(rows))
+    assert_close(found @ found.T, np.eye(5))
+
+
 def test_random_players_are_repeatable_and_spread_evenly():
     one = random_players(7, 3, 5)
     np.testing.assert_array_equal(one, random_players(7, 3, 5))

@@ -108,24 +108,29 @@ def compiled(game, layout, m, k, d):
 def moved():
     """The bytes that compiled updates exchange, and those that the cost model tells."""
     found, (m, k, d) = {}, (64, 8, 4096)
-    games = {"alpha": make("alpha"), "remembered": Remembered(extra=8, space="score", center=True)}
-    for name, game in games.items():
-        for axis in ("data", "features"):
-            layout = Layout(**{axis: 8})
-            program = compiled(game, layout, m, k, d)
-            players = k if name == "alpha" else k + 8
-            found[f"{name} {axis}"] = {
-                "bytes": bytes_moved(program),
-                "count": len(collectives(program)),
-                "told": bytes_exchanged(layout, m, players, d, remembered=name == "remembered"),
-            }
+    rows, columns, both = Layout(data=8), Layout(features=8), Layout(data=2, features=4)
+    layouts = {"score": (rows, columns, both), "gram": (both,), "gradient": (rows, columns)}
+    for update, layout in ((one, layout) for one, some in layouts.items() for layout in some):
+        gradient = update == "gradient"
+        game = make("alpha") if gradient else Remembered(extra=8, space=update, center=True)
+        program = compiled(game, layout, m, k, d)
+        found[f"{update} {layout}"] = {
+            "bytes": bytes_moved(program),
+            "count": len(collectives(program)),
+            "told": bytes_exchanged(layout, m, k if gradient else k + 8, d, update=update),
+        }
     return found
+
+
+def moved_by_oja():
+    """The bytes that devices which share features exchange to orthonormalise players."""
+    return bytes_moved(compiled(make("oja"), Layout(features=8), 64, 8, 4096))
 
 
 def memory():
     """The bytes that a device needs for an update at the paper's width, by the devices that share features."""
     found = {}
-    for features in (1, 2, 4, 8):
+    for features in (1, 2, 8):
         analysis = compiled(
             Remembered(extra=0, space="gram"), Layout(features=features), 128, 32, 20_000_000
         ).memory_analysis()
@@ -169,6 +174,7 @@ PARTS = {
     "fitted": lambda: fitted(["refined"]),
     "fitted by every route": lambda: fitted(FITS),
     "moved": moved,
+    "moved by oja": moved_by_oja,
     "memory": memory,
 }
 

@@ -22,10 +22,9 @@ from eigengame.parallel.dask_engine import (
     DaskEngine,
     DaskReading,
     DaskRun,
-    PartFold,
-    part_game,
     tree,
 )
+from eigengame.parallel.dask_part import PartFold, part_game
 from eigengame.parallel.merging import Told, merged, unpacked
 from eigengame.routes import Options, _add_covariance
 from eigengame.sources import SourceError
@@ -176,7 +175,7 @@ def told():
         DaskEngine(), as_source(BLOCKS), PLAIN, np.float64, batch_size=256, players=12
     )
     begun = stream.begin(PLAIN, K, D, np.float64, 0)
-    fold = PartFold.of(reading, partial(stream.take, PLAIN), begun)
+    fold = PartFold.of(reading.feed, reading.parts, PLAIN, partial(stream.take, PLAIN), begun)
     return [part_game(fold, block, i, None, None) for i, block in enumerate(np.split(X, 8))]
 
 

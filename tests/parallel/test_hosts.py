@@ -1,5 +1,6 @@
 """Several real processes on this machine fit one model: the same as one process does, or a clear end."""
 
+import json
 import os
 import signal
 import socket
@@ -10,11 +11,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 pytest.importorskip("typer")
 
-from eigengame import EigenGamePCA, metrics
+from eigengame import EigenGamePCA, make, metrics, play
 from eigengame.parallel.hosts import HostLost, Hosts, hosts_of, together
+from eigengame.parallel.own_part import in_pieces
+from tests.parallel import one_of_several
 
 SOURCE = Path(__file__).parents[2] / "src"
 ROWS, FEATURES, K = 1203, 12, 3
@@ -61,16 +65,99 @@ def ended(processes, seconds=120):
     return [one.returncode for one in processes], said
 
 
+def several(folder, count, mesh, *parts):
+    """Return what each of several processes finds by the script beside this file."""
+    port, name = free_port(), "tests.parallel.one_of_several"
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-m", name, *map(str, (index, count, port, mesh, folder)), *parts],
+            cwd=SOURCE.parent,
+            env=os.environ | {"PYTHONPATH": str(SOURCE), "JAX_PLATFORMS": "cpu"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for index in range(count)
+    ]
+    codes, said = ended(processes, seconds=240)
+    assert codes == [0] * count, [error[-3000:] for _, error in said]
+    return [json.loads(out.splitlines()[-1]) for out, _ in said]
+
+
+def assert_found(told, fit):
+    """Sums are in another order: rounding, and all else alike."""
+    assert metrics.angular_error(np.array(told["components"]), fit.components_).max() < 1e-8
+    np.testing.assert_allclose(told["mean"], fit.mean_, rtol=1e-12, atol=1e-12)
+    assert told["kind"] == fit.certificate_.kind
+    np.testing.assert_allclose(told["angle"], fit.certificate_.angle, rtol=1e-3, atol=1e-8)
+
+
+def test_processes_that_share_features_read_their_own_columns_and_go_on_where_they_stopped(
+    tmp_path,
+):
+    found = several(tmp_path, 2, "features=2", "resumed", "auto", "unlike")
+    whole = one_of_several.estimator(center=False).fit(one_of_several.table())
+    for columns, one in zip((range(7), range(7, 13)), found, strict=True):
+        assert one["resumed"]["columns"] == list(columns)
+        # Stopped in the third batch of 50: two had been written.
+        assert one["resumed"]["rows"] == list(range(100, one_of_several.ROWS))
+        assert_found(one["resumed"], whole)
+        assert "different random_state (0, 1): give all of them the same number" in one["unlike"]
+        # Wide batches share columns, tall ones rows.
+        assert one["auto"] == ["features=2", "data=2"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("count", "mesh"), [(2, "features=2"), (2, "data=2"), (4, "data=2,features=2")]
+)
+def test_every_route_finds_the_same_between_processes(tmp_path, count, mesh):
+    """Also sparse rows, data far from zero, and data that can only be read in order."""
+    found = several(tmp_path, count, mesh, "fitted by every route", "sparse", "played")
+    wholes = {kind: one_of_several.alone(kind) for kind in one_of_several.FITS}
+    rows = scipy.sparse.csr_array(one_of_several.table())
+    counted = one_of_several.estimator().fit(rows)
+    # In float32, as JAX plays by itself in those processes.
+    short = one_of_several.table()[:200].astype("float32")
+    game = play(make("alpha"), short, k=K, rounds=3).components
+    for one in found:
+        for kind, whole in wholes.items():
+            assert_found(one["fitted by every route"][kind], whole)
+        columns = one["fitted by every route"]["refined"]["columns"]
+        assert len(columns) in ((13,) if mesh == "data=2" else (6, 7))
+        assert_found(one["sparse"], counted)
+        assert metrics.angular_error(np.array(one["played"]), np.asarray(game)).max() < 1e-3
+
+
+def test_processes_have_rows_and_columns_in_one_piece():
+    four = np.arange(4)
+    assert in_pieces(four.reshape(4, 1, 1))
+    assert in_pieces(four.reshape(2, 1, 2))
+    assert in_pieces(np.repeat(four, 2).reshape(2, 1, 4))
+    assert in_pieces(np.repeat(four, 2).reshape(2, 2, 2))
+    # Three columns of two devices each: the second process would have the ends of two rows.
+    assert not in_pieces(np.repeat(np.arange(3), 2).reshape(2, 1, 3))
+
+
 def apart(folder, name):
     one, other = (EigenGamePCA.load(folder / file) for file in ("one.safetensors", name))
     assert one.n_samples_seen_ == other.n_samples_seen_ == ROWS
     return metrics.angular_error(one.components_, other.components_).max()
 
 
-@pytest.mark.parametrize("count", [2, pytest.param(4, marks=pytest.mark.slow)])
-def test_processes_find_together_what_one_finds_and_the_first_writes(folder, count):
-    port, name = free_port(), f"by{count}.safetensors"
-    codes, said = ended([start(folder, i, count, port, "-o", name) for i in range(count)])
+@pytest.mark.parametrize(
+    ("count", "mesh"),
+    [
+        (2, "data=2"),
+        pytest.param(2, "features=2", marks=pytest.mark.slow),
+        pytest.param(4, "data=4", marks=pytest.mark.slow),
+        pytest.param(4, "data=2,features=2", marks=pytest.mark.slow),
+    ],
+)
+def test_processes_find_together_what_one_finds_and_the_first_writes(folder, count, mesh):
+    port, name = free_port(), f"by{mesh}.safetensors"
+    more = ("-o", name, "--mesh", mesh)
+    codes, said = ended([start(folder, i, count, port, *more) for i in range(count)])
     assert codes == [0] * count, said
     assert f"Written: {name}" in said[0][0]
     assert not any("Written" in out or "component" in out for out, _ in said[1:])

@@ -39,7 +39,7 @@ def on_eight_devices(*parts):
 
 @pytest.fixture(scope="module")
 def seen():
-    return on_eight_devices("played", "fitted", "moved", "memory")
+    return on_eight_devices("played", "fitted", "moved", "moved by oja", "memory")
 
 
 def test_algorithms_play_the_same_game_on_a_mesh(seen):
@@ -89,11 +89,20 @@ def assert_the_same_fits(fits):
 
 
 def test_devices_exchange_what_the_cost_model_tells(seen):
-    """Compiled programs: bytes to a tenth where features are shared, to a half where rows are."""
+    """Compiled programs: to two parts in a hundred, whatever is shared."""
     for name, moved in seen["moved"].items():
-        share = 0.1 if "features" in name else 0.5
-        assert abs(moved["bytes"] - moved["told"]) <= share * moved["told"], (name, moved)
-    assert seen["moved"]["remembered features"]["count"] == 3
+        assert abs(moved["bytes"] - moved["told"]) <= 0.02 * moved["told"], (name, moved)
+    assert seen["moved"]["score features=8"]["count"] == 3
+
+
+def test_devices_that_share_rows_add_up_directions_once(seen):
+    """16 players of 4096 features in float32, and little beside them."""
+    assert seen["moved"]["score data=8"]["bytes"] < 1.1 * 16 * 4096 * 4
+
+
+def test_players_are_orthonormalised_where_their_features_are(seen):
+    """8 players of 4096 features, in float32: overlaps travel, players do not."""
+    assert seen["moved by oja"] < 0.05 * 8 * 4096 * 4
 
 
 def test_feature_shards_move_nothing_of_the_data_s_width():
@@ -106,7 +115,7 @@ def test_feature_shards_move_nothing_of_the_data_s_width():
 def test_memory_of_a_device_falls_with_the_devices_that_share_features(seen):
     """From the compiler's own analysis of an update at d = 20 million, k = 32; nothing is allocated."""
     one = seen["memory"]["1"]
-    for features in (2, 4, 8):
+    for features in (2, 8):
         assert seen["memory"][str(features)] == pytest.approx(one / features, rel=0.01)
 
 

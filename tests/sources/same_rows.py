@@ -8,6 +8,7 @@ import pytest
 from scipy import sparse
 
 from eigengame.feed import Feed
+from eigengame.sources import Random
 
 FOLDER = Path(os.environ.get("EIGENGAME_DATA", Path(__file__).parents[3] / "shared" / "data"))
 
@@ -36,6 +37,11 @@ def assert_same_rows(source, truth, sizes=(1, 5, 8, 16, 1000)):
             assert all(block.values.dtype == truth.dtype for block in blocks)
             found = [dense(block.values) for block in blocks] or [truth[:0]]
             np.testing.assert_array_equal(np.concatenate(found), truth[start:])
+    if isinstance(source, Random):
+        some = (n // 4, n // 2 + 1), (truth.shape[1] // 3, truth.shape[1])
+        found = source.read_columns(*some[0], *some[1])
+        assert found.dtype == truth.dtype
+        np.testing.assert_array_equal(dense(found), truth[slice(*some[0]), slice(*some[1])])
 
 
 def assert_read_on_a_thread(source, truth):

@@ -8,7 +8,7 @@ merge by playing one on the other.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 import jax
@@ -180,7 +180,7 @@ class Remembered:
 
         So squares stay in range over the whole range of the dtype.
         """
-        values = rows.values.astype(memory.players.dtype)
+        values = rows.dense().astype(memory.players.dtype)
         size = jnp.max(jnp.abs(values))
         if self.center:
             size = jnp.maximum(size, jnp.max(jnp.abs(memory.mean)))
@@ -250,7 +250,8 @@ class Remembered:
         after = jnp.cumsum(counts[::-1])[::-1]
         base = jnp.asarray(self.forget, dtype)
         fading = jnp.sqrt(base ** (after - counts))
-        return DenseRows(fading[:, None] * rows.values, fading * roots), base ** after[0]
+        faded = replace(rows, values=fading[:, None] * rows.values, roots=fading * roots, mean=None)
+        return faded, base ** after[0]
 
 
 def _tidied(state: RememberedState) -> jax.Array:
@@ -270,6 +271,6 @@ def _new_rows(new: RememberedRows) -> jax.Array:
     """Return the batch as plain rows: weighted, centred, and with the bridge between means."""
     batch: DenseRows = new.rows
     if new.centring is None:
-        return batch.values
+        return batch.dense()
     centred = batch.centred(new.centring.mean)
-    return jnp.concatenate([centred.values, new.centring.bridge[None, :]])
+    return jnp.concatenate([centred.dense(), new.centring.bridge[None, :]])

@@ -123,6 +123,11 @@ class RememberedRows:
         """The number of features $d$."""
         return int(self.rows.width)
 
+    @property
+    def _pieces(self) -> int:
+        """In how many pieces the batch lies."""
+        return getattr(self.rows, "parts", 1)
+
     def scores(self, players: jax.Array) -> jax.Array:
         r"""Return the scores on the memory (p), on the batch (m) and on the bridge (1), stacked."""
         batch, centring = self.rows.scores(players), self.centring
@@ -130,14 +135,15 @@ class RememberedRows:
         if centring is None:
             return jnp.concatenate([*past, batch])
         # The batch's mean is a combination of its rows: its scores are the same one of theirs.
-        batch = batch - centring.unit * full_product(centring.share.T, batch)
+        batch = batch - centring.unit * self.rows.gram(centring.share, batch)
         bridge = full_product(players, centring.bridge[:, None]).T
-        return jnp.concatenate([*past, batch, bridge])
+        return jnp.concatenate([*past, _with_one_more(batch, bridge, self._pieces)])
 
     def gram(self, left: jax.Array, right: jax.Array) -> jax.Array:
         """Return the inner products of two sets of scores."""
         if not isinstance(self.rows, OperatorRows):
-            return full_product(left.T, right)
+            # Plain scores, of which the memory's and the bridge's are further rows.
+            return self.rows.gram(left, right)
         p = len(self.past)
         return full_product(left[:p].T, right[:p]) + self.rows.gram(left[p:], right[p:])
 
@@ -147,10 +153,9 @@ class RememberedRows:
         if centring is None:
             told = self.rows.directions(scores[p:])
         else:
+            batch, bridge = _without_the_last(scores[p:], self._pieces)
             # Centred scores have no mean themselves: rows that are not centred tell the same.
-            told = (
-                self.rows.directions(scores[p:-1]) + scores[-1][:, None] * centring.bridge[None, :]
-            )
+            told = self.rows.directions(batch) + bridge[:, None] * centring.bridge[None, :]
         return told + full_product(scores[:p].T, self.past) if p else told
 
     def mean_and_weight(self) -> tuple[jax.Array, jax.Array]:
@@ -161,3 +166,25 @@ class RememberedRows:
             return memory.mean, total
         share = self.weight / jnp.where(total > 0, total, 1)
         return memory.mean + share * (self.centring.mean - memory.mean), total
+
+
+def _with_one_more(batch: jax.Array, row: jax.Array, pieces: int) -> jax.Array:
+    """Return the scores of a batch (m, k) and of one more row (1, k).
+
+    A batch in pieces gets a row for each of them, of which all but one are zero: so pieces stay alike, and no row
+    goes from one device to another to make room.
+    """
+    if pieces == 1:
+        return jnp.concatenate([batch, row])
+    m, k = batch.shape
+    rows = jnp.zeros((pieces, 1, k), batch.dtype).at[-1].set(row)
+    return jnp.concatenate([batch.reshape(pieces, m // pieces, k), rows], axis=1).reshape(-1, k)
+
+
+def _without_the_last(scores: jax.Array, pieces: int) -> tuple[jax.Array, jax.Array]:
+    """Return the scores of the batch (m, k) and of the one more row (k,) again."""
+    if pieces == 1:
+        return scores[:-1], scores[-1]
+    k = scores.shape[1]
+    parted = scores.reshape(pieces, -1, k)
+    return parted[:, :-1].reshape(-1, k), jnp.sum(parted[:, -1], axis=0)

@@ -13,7 +13,7 @@ further implementations of the same protocol.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
 import jax
@@ -88,6 +88,11 @@ class DenseRows:
         """The number of features $d$."""
         return self.values.shape[-1]
 
+    @property
+    def parts(self) -> int:
+        """In how many pieces of equal length the rows lie: on one device, in one."""
+        return 1
+
     def scores(self, players: jax.Array) -> jax.Array:
         r"""Return $Z V^\top$."""
         return full_product(self.values, players.T)
@@ -116,7 +121,7 @@ class DenseRows:
         """Return the rows less a mean (d,), or as they are where there is none."""
         if mean is None:
             return self
-        return DenseRows(self.values - self.constant() * mean[None, :], self.roots)
+        return replace(self, values=self.values - self.constant() * mean[None, :], mean=None)
 
 
 class OperatorRows:

@@ -4,10 +4,14 @@ With batches of m rows, K players and d features, told in numbers that each devi
 
 * devices that share **features** add up scores, $mK$, and grams, $K^2$: nothing of width d travels. A gradient
   step does so once; the remembered game twice, for the players and for their fresh directions.
-* devices that share **rows** add up directions, $Kd$. In the remembered game all devices hold all players, and
-  XLA lets each turn a part of them and gathers the parts again: eight times $Kd$, with centring.
+* devices that share **rows** add up directions, $Kd$, and grams; in the remembered game also the batch's mean, d.
+  Every device then turns all players: work that is done as often as there are devices, and spares $Kd$ numbers for
+  each time it would be shared out.
 * devices that share **players** gather them, $Kd$, the paper's broadcast; where an algorithm needs no more than
   the others' scores, as `alpha`, XLA gathers those instead, $mK$.
+
+In Gram space the whole batch meets itself: devices that share rows turn them into columns first, each keeping
+$md$ divided by all devices, and products between rows, $m^2$, are added up; players are gathered once, $Kd$.
 
 Shares divide each other's: with features in f parts, directions are $Kd/f$. What compiled programs exchange is
 in `collectives`; a test holds one against the other.
@@ -16,15 +20,21 @@ in `collectives`; a test holds one against the other.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal
 
+from eigengame.game.gram_space import cheaper_in_gram_space
 from eigengame.parallel.layout import Layout
 
 NARROWEST = 64
 """Features that a device should at least have: below that, products wait more than they work."""
 
 
+Update = Literal["score", "gram", "gradient"]
+"""What an update is: of the remembered game in score space or in Gram space, or a step such as `alpha`'s."""
+
+
 def bytes_exchanged(
-    layout: Layout, m: int, players: int, d: int, itemsize: int = 4, *, remembered: bool = True
+    layout: Layout, m: int, players: int, d: int, itemsize: int = 4, *, update: Update = "score"
 ) -> int:
     """Return the bytes that the exchanges of one update leave on each device.
 
@@ -35,18 +45,32 @@ def bytes_exchanged(
         Rows of a batch, players K, features.
     itemsize : int
         Bytes of a number.
-    remembered : bool
-        For the remembered game in score space, or for one gradient step such as `alpha`'s.
+    update : {"score", "gram", "gradient"}
+        Those of the remembered game are centred.
     """
-    rows, k, width = m / layout.data, players, d / layout.features
-    total = 0.0
-    if layout.features > 1:
-        total += 2 * rows * k + 2 * k**2 + k if remembered else rows * k + 3 * k
-    if layout.data > 1:
-        total += 8 * k * width if remembered else k * width + k**2
-    if layout.players > 1:
-        total += 4 * k * width if remembered else 2 * rows * k
+    shares = {"score": _score_space, "gram": _gram_space, "gradient": _gradient}[update]
+    width = d / layout.features
+    told = shares(m / layout.data, players, width, m)
+    pairs = zip((layout.features, layout.data, layout.players), told, strict=True)
+    total = sum(numbers for devices, numbers in pairs if devices > 1)
+    if update == "gram" and max(layout.data, layout.features) > 1:
+        total += (m + 1) * (m + 1 + players + 1)  # once, whoever has the columns
     return int(total * itemsize)
+
+
+def _score_space(rows: float, k: int, width: float, _: int) -> tuple[float, float, float]:
+    """Return the numbers by which features, rows and players are shared."""
+    return 2 * rows * k + 2 * k**2 + 3 * k, (k + 1) * width + 3 * k**2 + 3 * k, 4 * k * width
+
+
+def _gram_space(rows: float, k: int, width: float, m: int) -> tuple[float, float, float]:
+    """Return the same of the remembered game in Gram space, less the products between all rows."""
+    return 0.0, rows * width + (k + 2) * width + m, 4 * k * width
+
+
+def _gradient(rows: float, k: int, width: float, _: int) -> tuple[float, float, float]:
+    """Return the same of a gradient step."""
+    return rows * k + 5 * k, k * width + k**2, 2 * rows * k
 
 
 def best_layout(devices: int, m: int, players: int, d: int, itemsize: int = 4) -> Layout:
@@ -63,7 +87,11 @@ def best_layout(devices: int, m: int, players: int, d: int, itemsize: int = 4) -
             if layout.data <= max(m // 8, 1) and layout.features <= max(d // NARROWEST, 1)
         ]
         if fit:
-            return min(fit, key=lambda one: (bytes_exchanged(one, m, players, d, itemsize), one))
+            space: Update = "gram" if cheaper_in_gram_space(m, players, d) else "score"
+            return min(
+                fit,
+                key=lambda one: (bytes_exchanged(one, m, players, d, itemsize, update=space), one),
+            )
     return Layout()
 
 

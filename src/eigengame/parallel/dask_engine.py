@@ -14,25 +14,31 @@ Dask is imported when it is needed.
 
 from __future__ import annotations
 
-import pickle
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-import jax
 import numpy as np
 
 from eigengame import routes
 from eigengame.algorithms import Remembered
-from eigengame.feed import Feed, refuse_unless_finite
+from eigengame.feed import Feed
 from eigengame.fitting import Fit, Run, batch_rows
-from eigengame.parallel.merging import merged, packed, unpacked
-from eigengame.parallel.parts import opened_part, split_up
+from eigengame.parallel.dask_part import (
+    NoRows,
+    PartFold,
+    bad_or_zero,
+    merged_pair,
+    part_game,
+    part_origin,
+)
+from eigengame.parallel.merging import merged, unpacked
+from eigengame.parallel.parts import split_up
 from eigengame.preparation import Prepared
 from eigengame.reading import Step, Tell
-from eigengame.sources import Source, SourceError, far_origin
+from eigengame.sources import Source, SourceError
 from eigengame.sources.dask_blocks import DaskSource
 from eigengame.watch import Progress, Watcher
 
@@ -176,11 +182,11 @@ class DaskReading:
 
     def fold(self, step: Step, start: Any, *, task: str, tell: Tell | None = None) -> Any:
         """Return the carry after one pass: of every part from `start`, which is empty, then merged."""
-        carries = self._carries(PartFold.of(self, step, start))
+        carries = self._carries(PartFold.of(self.feed, self.parts, self.game, step, start))
         rows, carry = carries[0] if len(carries) == 1 else merged(self.game, *carries)
         if not rows:
             raise SourceError(f"{self.feed.source.name} has no rows: give some.")
-        if not np.isfinite(_bad_or_zero(carry)).all():  # every part was finite
+        if not np.isfinite(bad_or_zero(carry)).all():  # every part was finite
             largest = np.finfo(self.feed.dtype).max
             raise ValueError(
                 f"{self.feed.source.name} has numbers whose squares add up to more than {largest:.2g}: "
@@ -228,109 +234,6 @@ class DaskReading:
         return found, [unpacked(self.game, one) for one in told]
 
 
-class NoRows(Exception):
-    """A part that was to tell the origin has no rows."""
-
-
-@dataclass(frozen=True)
-class PartFold:
-    """What is done to every part, as it is sent: the step, and how rows are read.
-
-    Attributes
-    ----------
-    step : bytes
-        The step and the carry it begins from, pickled: they are opened in the precision of play.
-    dtype : dtype
-    size : int
-        Rows for each batch.
-    ragged : bool
-        Whether parts do not know their rows: then a short one makes batches of the next power of two.
-    name : str
-    width : int
-        Features after preparation.
-    sparse : bool
-    steps : tuple of Step
-        The preparation.
-    options : dict
-        How a block is opened.
-    """
-
-    step: bytes
-    dtype: np.dtype
-    size: int
-    ragged: bool
-    name: str
-    width: int
-    sparse: bool
-    steps: tuple[Any, ...]
-    options: dict[str, Any]
-
-    @classmethod
-    def of(cls, reading: DaskReading, step: Step, start: Any) -> PartFold:
-        """Return what a pass of this reading does with one part."""
-        feed, parts = reading.feed, reading.parts
-        return cls(
-            step=pickle.dumps((step, packed(start), reading.game)),
-            dtype=feed.dtype,
-            size=feed.size,
-            ragged=parts.lengths is None,
-            name=feed.source.name,
-            width=feed.source.shape[1],
-            sparse=feed.source.sparse,
-            steps=parts.steps,
-            options=parts.options or {},
-        )
-
-    def opened(self, data: Any, number: int) -> Source:
-        """Return the source of one part, or say what is wrong with it."""
-        source = opened_part(data, f"{self.name}, block {number}", self.steps, self.options)
-        if source.shape[1] != self.width:
-            raise SourceError(
-                f"{source.name} has {source.shape[1]} features, but {self.width} were expected: give blocks "
-                "with the same columns."
-            )
-        if source.sparse != self.sparse:
-            kinds = ("sparse", "dense") if source.sparse else ("dense", "sparse")
-            raise SourceError(
-                f"{source.name} is {kinds[0]}, but Dask takes it for {kinds[1]}: say what blocks are by "
-                "meta=, for example map_blocks(csr_array, meta=csr_array((0, 0)))."
-            )
-        return source
-
-
-def part_game(
-    fold: PartFold, data: Any, number: int, origin: np.ndarray | None, weights: np.ndarray | None
-) -> tuple[int, Any]:
-    """Return the rows of one part and the carry after them, packed. Runs where Dask puts it."""
-    # The switch belongs to a thread: what is pickled in float64 is opened in it.
-    with jax.enable_x64(fold.dtype == np.float64):
-        step, told, game = pickle.loads(fold.step)
-        if _is_empty(data):
-            return 0, told
-        source, size = fold.opened(data, number), fold.size
-        if fold.ragged and source.shape[0] is not None:
-            size = min(size, max(8, 1 << (source.shape[0] - 1).bit_length()))
-        feed = Feed(source, size, fold.dtype, weights, None if source.sparse else origin)
-        carry, rows = unpacked(game, told), 0
-        for batch in feed():
-            carry, rows = step(carry, batch.rows, batch.counted), rows + batch.read
-        refuse_unless_finite(feed, _bad_or_zero(carry))
-        return rows, packed(carry)
-
-
-def part_origin(fold: PartFold, data: Any) -> np.ndarray | None:
-    """Return what is to be subtracted from all rows, by the first rows of one part."""
-    if _is_empty(data):
-        raise NoRows
-    return far_origin(fold.opened(data, 0), fold.dtype)
-
-
-def merged_pair(game: Remembered, dtype: np.dtype, one: Any, other: Any) -> Any:
-    """Return what two parts tell together, packed. Runs where Dask puts it."""
-    with jax.enable_x64(dtype == np.float64):
-        return packed(merged(game, unpacked(game, one), unpacked(game, other)))
-
-
 def tree(join: Callable[[Any, Any], Any], leaves: Sequence[Any], most: int = 2) -> list[Any]:
     """Return at most so many nodes: neighbours joined in pairs, again and again."""
     nodes = list(leaves)
@@ -344,17 +247,3 @@ def _delayed(function: Callable[..., Any]) -> Any:
     import dask
 
     return dask.delayed(function, pure=False)
-
-
-def _is_empty(data: Any) -> bool:
-    """Say whether a block has no rows."""
-    return bool(data.shape[0] == 0)
-
-
-def _bad_or_zero(carry: Any) -> np.ndarray:
-    """Return the first array of a carry that is not finite, or a zero."""
-    for leaf in jax.tree.leaves(carry):
-        array = np.asarray(leaf)
-        if array.dtype.kind == "f" and not np.isfinite(array).all():
-            return array
-    return np.zeros(1)

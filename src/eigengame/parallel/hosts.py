@@ -1,7 +1,7 @@
 """Several processes, on one machine or many, that fit one model together.
 
-Every process runs the same program on the same data and reads its own rows of each batch; process 0 writes.
-Who they are comes from the launcher (Slurm, Open MPI, Kubernetes) or is told: the address of process 0, how
+Every process runs the same program on the same data and reads its own rows and columns of each batch; process 0
+writes. Who they are comes from the launcher (Slurm, Open MPI, Kubernetes) or is told: the address of process 0, how
 many there are and which one this is. On CPUs they talk by gloo.
 """
 
@@ -110,7 +110,11 @@ def together() -> Iterator[None]:
         ) from None
 
 
-def agree(name: str, value: int) -> None:
+def agree(
+    name: str,
+    value: int,
+    fix: str = "the same data, and a checkpoint in a folder that all can read",
+) -> None:
     """Raise where processes do not have the same number, such as the row that they go on from."""
     if jax.process_count() == 1:
         return
@@ -119,9 +123,15 @@ def agree(name: str, value: int) -> None:
     all_of_them = multihost_utils.process_allgather(np.asarray(value))
     if (all_of_them != value).any():
         raise ValueError(
-            f"processes have different {name} ({', '.join(map(str, all_of_them))}): give all of them the "
-            "same data, and a checkpoint in a folder that all can read."
+            f"processes have different {name} ({', '.join(map(str, all_of_them))}): give all of them {fix}."
         )
+
+
+def first_says(answer: bool) -> bool:
+    """Return what process 0 answers, in every process."""
+    from jax.experimental import multihost_utils
+
+    return bool(multihost_utils.broadcast_one_to_all(np.asarray(answer)))
 
 
 def leave(code: int) -> None:

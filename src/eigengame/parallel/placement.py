@@ -20,7 +20,11 @@ from jax.sharding import PartitionSpec as P
 from eigengame.algorithms._base import features_of
 from eigengame.game.rows import DenseRows, Rows, SymmetricRows
 from eigengame.parallel.cost import best_layout
+from eigengame.parallel.filling import filled, up
+from eigengame.parallel.gather import whole
 from eigengame.parallel.layout import Layout, mesh_of
+from eigengame.parallel.own_part import in_pieces, own_parts, processes_of, put_own
+from eigengame.parallel.shared_rows import SharedRows
 
 
 @dataclass(frozen=True)
@@ -42,60 +46,85 @@ class Placement:
 
     def width(self, d: int) -> int:
         """Return d filled up to a multiple of the devices that share features."""
-        return _up(d, self.layout.features)
+        return up(d, self.layout.features)
 
     def height(self, m: int) -> int:
         """Return m rows filled up to a multiple of the devices that share them."""
-        return _up(m, self.layout.data)
+        return up(m, self.layout.data)
 
     @property
     def processes(self) -> int:
-        """How many processes share the mesh; each brings its own rows of a batch."""
-        return (
-            1 if self.mesh is None else len({one.process_index for one in self.mesh.devices.flat})
-        )
+        """How many processes share the mesh; each brings its own rows and columns of a batch."""
+        return 1 if self.mesh is None else len(np.unique(processes_of(self.mesh)))
 
     def own_rows(self, m: int) -> tuple[int, int]:
         """Return where in a batch of m rows this process's own begin, and how many they are, filled up."""
-        each = self.height(m) // self.processes
-        return (jax.process_index() * each if self.processes > 1 else 0), each
+        first, last = self._own_parts("data")
+        each = self.height(m) // self.layout.data
+        return first * each, (last - first) * each
 
-    def batch(self, values: Any) -> jax.Array:
-        """Place rows (m, d), this process's own, filled up in both ways."""
-        m, d = values.shape
-        return self._put_rows(_filled(values, (self._own(m), self.width(d))), P("data", "features"))
+    def own_columns(self, d: int) -> tuple[int, int]:
+        """Return where among d features this process's own begin and end: none where it only fills up."""
+        each = self.width(d) // self.layout.features
+        first, last = (min(part * each, d) for part in self._own_parts("features"))
+        return first, last
+
+    def batch(self, values: Any, d: int | None = None) -> jax.Array:
+        """Place rows, this process's own rows and columns of them, filled up in both ways.
+
+        `d` are the features of all processes; not needed where this one has them all.
+        """
+        first, last = self._own_parts("features")
+        wide = self.width(values.shape[1] if d is None else d) // self.layout.features
+        shape = (self._own(len(values)), (last - first) * wide)
+        return self._put_own(filled(values, shape), "data", "features")
 
     def per_row(self, values: Any) -> jax.Array:
         """Place one number for each row of a batch (m,), this process's own; rows filled up have 0."""
-        return self._put_rows(_filled(values, (self._own(len(values)),)), P("data"))
+        return self._put_own(filled(values, (self._own(len(values)),)), "data")
 
     def _own(self, m: int) -> int:
         """Return how many rows this process brings where it has m of them."""
-        return _up(m, max(self.layout.data // self.processes, 1))
+        first, last = self._own_parts("data")
+        return up(m, last - first)
 
-    def _put_rows(self, values: Any, spec: P) -> jax.Array:
-        """Place rows that this process has read."""
-        if self.processes == 1:
-            return self._put(values, spec)
-        return jax.make_array_from_process_local_data(self._sharding(spec), np.asarray(values))
+    def _own_parts(self, axis: str) -> tuple[int, int]:
+        """Return the first of the parts along an axis that this process has, and the one after its last."""
+        if self.mesh is None or self.processes == 1:
+            return 0, getattr(self.layout, axis)
+        return own_parts(self.mesh, axis)
+
+    def _put_own(self, values: Any, *axes: str) -> jax.Array:
+        """Place what this process has read of an array that is split along these axes."""
+        if self.mesh is None or self.processes == 1:
+            return self._put(values, P(*axes))
+        return put_own(self.mesh, values, axes)
 
     def players(self, values: Any) -> jax.Array:
         """Place players (k, d): features filled up, players split where their number divides."""
         k, d = values.shape
-        return self._put(_filled(values, (k, self.width(d))), self._players_spec(k))
+        return self._put(filled(values, (k, self.width(d))), self._players_spec(k))
 
     def per_feature(self, values: Any) -> jax.Array:
         """Place one number for each feature (d,), filled up with zeros."""
-        return self._put(_filled(values, (self.width(len(values)),)), P("features"))
+        return self._put(filled(values, (self.width(len(values)),)), P("features"))
 
     def square(self, matrix: Any) -> jax.Array:
         """Place a matrix of features by features (d, d), filled up in both ways."""
         wide = self.width(len(matrix))
-        return self._put(_filled(matrix, (wide, wide)), P(None, "features"))
+        return self._put(filled(matrix, (wide, wide)), P(None, "features"))
 
     def everywhere(self, values: Any) -> jax.Array:
         """Place a small array on every device."""
         return self._put(values, P())
+
+    def dense(self, values: jax.Array, roots: jax.Array) -> DenseRows:
+        """Return placed values and roots of their weights as rows of the game."""
+        return (
+            DenseRows(values, roots)
+            if self.mesh is None
+            else SharedRows(values, roots, mesh=self.mesh)
+        )
 
     def rows(self, rows: Rows) -> Rows:
         """Place the rows of a game."""
@@ -106,10 +135,14 @@ class Placement:
             roots: Any = rows.roots
             if roots is None and self.height(m) > m:
                 roots = np.ones(m, rows.values.dtype)
-            return DenseRows(
-                self.batch(rows.values),
+            d = rows.width
+            first, last = self.own_columns(d)
+            own = rows.values if last - first == d else rows.values[:, first:last]
+            return SharedRows(
+                self.batch(own, d),
                 None if roots is None else self.per_row(roots),
                 None if rows.mean is None else self.per_feature(rows.mean),
+                self.mesh,
             )
         if isinstance(rows, SymmetricRows):
             return SymmetricRows(self.square(rows.matrix))
@@ -135,7 +168,7 @@ class Placement:
             sharding = None if self.mesh is None else self._sharding(self._spec(one, wide))
             return jax.ShapeDtypeStruct(shape, one.dtype, sharding=sharding)
 
-        rows = DenseRows(
+        rows = self.dense(
             array((self.height(m), self.width(d)), P("data", "features")),
             array((self.height(m),), P("data")),
         )
@@ -147,7 +180,15 @@ class Placement:
         if self.mesh is None:
             return values
         cut = tuple(slice(size) for size in shape)
-        return jax.device_put(np.asarray(values)[cut])
+        return jax.device_put(whole(values)[cut])
+
+    def all_columns(self, values: np.ndarray, d: int) -> np.ndarray:
+        """Return one number for each of d features, of which each process knows those of its own columns."""
+        first, last = self._own_parts("features")
+        if last - first == self.layout.features:
+            return values
+        wide = (last - first) * (self.width(d) // self.layout.features)
+        return whole(self._put_own(filled(values, (wide,)), "features"))[:d]
 
     def kept(self, algorithm: Any, state: Any, k: int) -> Any:
         """Return a state, within jit, that stays where `state` puts it.
@@ -162,10 +203,16 @@ class Placement:
 
         return jax.tree.map(keep, state, features_of(algorithm, state, k))
 
+    def kept_features(self, values: jax.Array) -> jax.Array:
+        """Return one number for each feature (d,), within jit, that stay where `per_feature` puts them."""
+        if self.mesh is None:
+            return values
+        return jax.lax.with_sharding_constraint(values, self._sharding(P("features")))
+
     def _leaf(self, leaf: jax.Array, wide: bool) -> jax.Array:
         """Place one array of a state; `wide` where its last axis is features."""
         shape = (*leaf.shape[:-1], self.width(leaf.shape[-1])) if wide else leaf.shape
-        return self._put(_filled(leaf, shape), self._spec(leaf, wide))
+        return self._put(filled(leaf, shape), self._spec(leaf, wide))
 
     def _spec(self, leaf: jax.Array, wide: bool) -> P:
         """Return how an array of a state is split."""
@@ -184,7 +231,14 @@ class Placement:
     def _put(self, values: Any, spec: P) -> jax.Array:
         if self.mesh is None:
             return jax.device_put(values)
-        return jax.device_put(values, self._sharding(spec))
+        if self.processes == 1:
+            return jax.device_put(values, self._sharding(spec))
+        # Not device_put, by which processes would compare what they have: a thread that reads ahead must not
+        # talk to others while the main one does.
+        held = np.asarray(values)
+        return jax.make_array_from_callback(
+            held.shape, self._sharding(spec), lambda index: held[index]
+        )
 
 
 ONE_DEVICE = Placement()
@@ -197,7 +251,7 @@ def placement_of(mesh: Any, m: int = 1, players: int = 1, d: int = 1) -> Placeme
     `m`, `players` and `d` are the rows of a batch, the players and the features, by which "auto" decides.
     """
     if jax.process_count() > 1:
-        return _between_processes(mesh)
+        return _between_processes(mesh, m, players, d)
     if mesh is None:
         return ONE_DEVICE
     if isinstance(mesh, str) and mesh == "auto":
@@ -206,27 +260,21 @@ def placement_of(mesh: Any, m: int = 1, players: int = 1, d: int = 1) -> Placeme
     return Placement(mesh_of(mesh))
 
 
-def _between_processes(mesh: Any) -> Placement:
-    """Return a placement on all devices of all processes: each process has rows of its own."""
-    count = jax.process_count()
-    automatic = mesh is None or (isinstance(mesh, str) and mesh == "auto")
-    placed = Placement(mesh_of({"data": jax.device_count()} if automatic else mesh))
-    if placed.layout.data % count or placed.layout.devices != jax.device_count():
+def _between_processes(mesh: Any, m: int, players: int, d: int) -> Placement:
+    """Return a placement on all devices of all processes, each with rows and columns in one piece."""
+    devices = jax.device_count()
+    if mesh is None:
+        return Placement(mesh_of(Layout(data=devices)))
+    if isinstance(mesh, str) and mesh == "auto":
+        best = best_layout(devices, m, players, d)
+        # Where the data is too small for all there is nobody to leave out: rows are shared, some empty.
+        found = mesh_of(best if best.devices == devices else Layout(data=devices))
+        return Placement(found if in_pieces(processes_of(found)) else mesh_of(Layout(data=devices)))
+    asked = mesh_of(mesh)
+    if asked.size != devices or not in_pieces(processes_of(asked)):
         raise ValueError(
-            f"mesh={placed.layout} between {count} processes with {jax.device_count()} devices: take all "
-            f"devices, and share rows between processes: give data as a multiple of {count}."
+            f"mesh={Placement(asked).layout} between {jax.process_count()} processes with {devices} devices: "
+            "take all devices, and sizes by which each process has rows and columns in one piece, for "
+            f'example "data={devices}" or "features={devices}".'
         )
-    return placed
-
-
-def _up(size: int, parts: int) -> int:
-    """Return the next multiple."""
-    return -(-size // parts) * parts
-
-
-def _filled(values: Any, shape: tuple[int, ...]) -> Any:
-    """Return an array followed by zeros along every axis up to this shape."""
-    missing = [(0, want - have) for have, want in zip(values.shape, shape, strict=True)]
-    if not any(after for _, after in missing):
-        return values
-    return np.pad(np.asarray(values), missing)
+    return Placement(asked)

@@ -134,6 +134,10 @@ class Random(Source):
     def read(self, begin: int, end: int) -> Values:
         """Return rows `begin` to `end`, of which all exist."""
 
+    def read_columns(self, begin: int, end: int, first: int, last: int) -> Values:
+        """Return columns `first` to `last` of these rows; who can leave the others alone does so."""
+        return self.read(begin, end)[:, first:last]
+
     def blocks(self, start: int, size: int) -> Iterator[Block]:
         """Give the rows from `start` on in blocks of `size`."""
         n = self.shape[0]

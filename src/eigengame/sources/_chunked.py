@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import contextlib
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from typing import Any
@@ -57,6 +58,14 @@ class Chunked(Random):
         with self.opened() as array:
             return self._rows(array, begin, end)
 
+    def read_columns(self, begin: int, end: int, first: int, last: int) -> np.ndarray:
+        """Return some columns of these rows, by the chunks they lie in; of pictures all are read."""
+        with self.opened() as array:
+            if array.ndim != 2:
+                return self._rows(array, begin, end)[:, first:last]
+            with self._told(array, begin, end):
+                return native(np.asarray(array[begin:end, first:last]))
+
     def blocks(self, start: int, size: int) -> Iterator[Block]:
         """Give the rows from `start` on in blocks of `size`."""
         rows = self.shape[0]
@@ -70,8 +79,14 @@ class Chunked(Random):
 
     def _rows(self, array: Any, begin: int, end: int) -> np.ndarray:
         """Return some rows of the open array, or say which could not be read."""
-        try:
+        with self._told(array, begin, end):
             return native(self.fetched(array, begin, end).reshape(end - begin, -1))
+
+    @contextlib.contextmanager
+    def _told(self, array: Any, begin: int, end: int) -> Iterator[None]:
+        """Say which rows could not be read."""
+        try:
+            yield
         except MemoryError:
             raise
         except Exception as error:  # codecs raise what they like

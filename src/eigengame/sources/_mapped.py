@@ -71,6 +71,10 @@ class MappedSource(Random):
         """Return rows `begin` to `end`: a view, unless the byte order is another machine's."""
         return native(self._array[begin:end].reshape(end - begin, -1))
 
+    def read_columns(self, begin: int, end: int, first: int, last: int) -> np.ndarray:
+        """Return some columns of these rows: of the others nothing is fetched but what lies on one page."""
+        return native(self._array[begin:end].reshape(end - begin, -1)[:, first:last])
+
     def blocks(self, start: int, size: int) -> Iterator[Block]:
         """Give the rows from `start` on in blocks of `size`.
 
