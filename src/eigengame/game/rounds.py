@@ -50,11 +50,13 @@ def whiten(overlaps: jax.Array, absent: jax.Array | None = None) -> tuple[jax.Ar
     factor = jnp.linalg.cholesky(overlaps + jnp.diag(absent.astype(overlaps.dtype)))
     # False where the factor does not exist and is NaN: compared one by one, since XLA may lose NaN in a min.
     apart = jnp.all(jnp.diag(factor) > 0.03)
+    # Under vmap both ways are gone, and two LAPACK calls at once may wait for each other's threads for ever:
+    # so the second asks for what the first has found.
+    others = jnp.where(apart, jnp.eye(overlaps.shape[0], dtype=overlaps.dtype), overlaps)
     return jax.lax.cond(
         apart,
-        lambda factor: (_inverse(factor), absent),
-        lambda _: _whiten_spectral(overlaps),
-        factor,
+        lambda: (_inverse(factor), absent),
+        lambda: _whiten_spectral(others),
     )
 
 
