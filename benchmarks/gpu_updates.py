@@ -22,7 +22,8 @@ from eigengame.game.wide import combined, inner_products
 from eigengame.metrics import angular_error
 from eigengame.parallel.placement import ONE_DEVICE
 from eigengame.playing import _update
-from eigengame.stream import _begin_in_span, _step_in_span
+from eigengame.wide_stream import begun as begun_wide
+from eigengame.wide_stream import step as wide_step
 
 ROWS = 128
 FEATURES = 20_371_456
@@ -117,8 +118,8 @@ def of_algorithm(algorithm: Any, k: int, rows: list[DenseRows]) -> Callable[[], 
 def of_game(k: int, rows: list[DenseRows], center: bool) -> Callable[[], Any]:
     """Return a function that plays the next update of the remembered game, its overlaps known."""
     game, turn = Remembered(extra=0, center=center), iter(range(10**9))
-    begun = _begin_in_span(game, k, rows[0].width, np.float32, 0)
-    now = [(begun.state, begun.overlaps)]
+    begun = begun_wide(game, k, rows[0].width, np.float32, 0)
+    now = [(begun.seen.state, begun.overlaps)]
     update = jax.jit(game.update_in_span)
 
     def run() -> Any:
@@ -131,11 +132,11 @@ def of_game(k: int, rows: list[DenseRows], center: bool) -> Callable[[], Any]:
 def of_stream(k: int, rows: list[DenseRows], center: bool) -> Callable[[], Any]:
     """Return a function that plays the next update as a fit does, overlaps measured now and then."""
     game, turn = Remembered(extra=0, center=center), iter(range(10**9))
-    begun = _begin_in_span(game, k, rows[0].width, np.float32, 0)
-    now = [(begun.state, begun.moments, begun.overlaps)]
+    begun = begun_wide(game, k, rows[0].width, np.float32, 0)
+    now = [(begun.seen.state, begun.seen.moments, begun.overlaps)]
 
     def run() -> Any:
-        now[0] = _step_in_span(game, rows[next(turn) % len(rows)], *now[0])
+        now[0] = wide_step(game, rows[next(turn) % len(rows)], *now[0])
         return now[0]
 
     return run
@@ -143,7 +144,7 @@ def of_stream(k: int, rows: list[DenseRows], center: bool) -> Callable[[], Any]:
 
 def begin(k: int, d: int) -> jax.Array:
     """Return random orthonormal players."""
-    return _begin_in_span(Remembered(extra=0), k, d, np.float32, 0).state.memory.players
+    return begun_wide(Remembered(extra=0), k, d, np.float32, 0).seen.state.memory.players
 
 
 def report(name: str, k: int, rate: float, rows: list[DenseRows], run: Callable[[], Any]) -> None:

@@ -1,11 +1,13 @@
 """Fits that keep to Gram space, as a GPU makes them, here by plain products: the same as any other fit."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import eigengame as eg
-from eigengame import routes, stream
+from eigengame import plan, routes, wide_stream
+from eigengame.game import on_host
 from eigengame.metrics import angular_error
 
 N, D, BATCH, K = 96, 60, 16, 4
@@ -25,18 +27,27 @@ def source():
     return eg.activations(network, batches, dtype="bfloat16")
 
 
-@pytest.mark.parametrize("center", [True, False])
-def test_a_fit_that_keeps_to_gram_space_is_the_fit(source, center, monkeypatch):
+@pytest.mark.parametrize(("center", "hosted"), [(True, False), (False, False), (True, True)])
+def test_a_fit_that_keeps_to_gram_space_is_the_fit(source, center, hosted, monkeypatch):
     options = {"center": center, "algorithm": "remembered", "batch_size": BATCH, "random_state": 0}
+    passes = []
+    one_pass = wide_stream.one_pass
+
+    def told(*given, **named):
+        passes.append(named["hosted"])
+        return one_pass(*given, **named)
+
+    monkeypatch.setattr(wide_stream, "one_pass", told)
     usual = eg.EigenGamePCA(K, **options).fit(source)
     monkeypatch.setattr(routes, "kernels_fit", lambda wide, rows: True)
-    began = []
-    begin = stream._begin_in_span
-    monkeypatch.setattr(
-        stream, "_begin_in_span", lambda *given: began.append(given) or begin(*given)
-    )
+    if hosted:
+        # Blocks that do not divide the features, and a device with room for little more than the rows.
+        monkeypatch.setattr(on_host, "BLOCK", 25)
+        monkeypatch.setattr(plan, "BLOCK", 25)
+        monkeypatch.setattr(jax, "default_backend", lambda: "other")
+        monkeypatch.setattr(plan, "available", lambda: 24_000)
     pca = eg.EigenGamePCA(K, **options).fit(source)
-    assert began
+    assert passes == [hosted]
     # Eight directions in all, and twelve players: a memory of everything, whatever the start.
     np.testing.assert_allclose(pca.explained_variance_, usual.explained_variance_, rtol=1e-4)
     assert angular_error(pca.components_, usual.components_).max() < 1e-3

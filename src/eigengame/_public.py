@@ -11,7 +11,6 @@ from eigengame.algorithms import BestResponse as BestResponse
 from eigengame.algorithms import FrequentDirections as FrequentDirections
 from eigengame.algorithms import HebbDeflation as HebbDeflation
 from eigengame.algorithms import Info as Info
-from eigengame.algorithms import InGramSpace as InGramSpace
 from eigengame.algorithms import Krasulina as Krasulina
 from eigengame.algorithms import Mu as Mu
 from eigengame.algorithms import Oja as Oja
@@ -33,6 +32,7 @@ from eigengame.game.rows import as_symmetric_rows as as_symmetric_rows
 from eigengame.game.settle import settle as settle
 from eigengame.game.sphere import random_players as random_players
 from eigengame.game.utilities import Rules as Rules
+from eigengame.in_gram_space import InGramSpace as InGramSpace
 from eigengame.outcome import Outcome as Outcome
 from eigengame.playing import Played as Played
 from eigengame.playing import play as play

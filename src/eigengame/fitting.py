@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import jax
@@ -71,10 +72,21 @@ class Run:
             agree("random_state", options.seed % 2**31, "the same number")
         origin = _origin(source, options.dtype, place) if options.center else None
         feed = Feed(source, batch, options.dtype, self.weights, origin, place=place)
-        shape = (0 if source.sparse else batch, d)
-        passes = options.most_passes()
-        planned = plan(
-            shape,
+        options = self._planned(feed, players, options)
+        # A fit by share takes several: each keeps its own passes.
+        keeper = None if self.keeper is None else self.keeper.part(f"k{k}")
+        reading = Reading(feed, self.watchers, keeper)
+        return Fit(routes.fit_by(self._route(k), reading, k, options), k, origin)
+
+    def _planned(self, feed: Feed, players: int, options: Options) -> Options:
+        """Return the options of a run that fits: told to the watchers, or refused before it begins.
+
+        Where rows are computed on a device that has no room for the players too, these stay on the host.
+        """
+        source, place, passes = feed.source, feed.place, options.most_passes()
+        made = partial(
+            plan,
+            (0 if source.sparse else feed.size, feed.shape[1]),
             players,
             options.dtype.itemsize,
             feed.held,
@@ -82,12 +94,18 @@ class Run:
             place=place,
             own=source.dtype.itemsize if source.on_device else None,
         )
+        planned = made()
+        try:
+            refuse_unless_fits(planned, feed.size, players, apart=source.room())
+        except MemoryError:
+            alone = source.on_device and place.mesh is None and jax.default_backend() != "cpu"
+            plain = self.algorithm in ("auto", "remembered") and options.forget == 1
+            if not (alone and plain and passes == 1):
+                raise
+            planned, options = made(hosted=True), replace(options, hosted=True)
+            refuse_unless_fits(planned, feed.size, players, apart=source.room())
         call(self.watchers, "plan", planned)
-        refuse_unless_fits(planned, batch, players, apart=source.room())
-        # A fit by share takes several: each keeps its own passes.
-        keeper = None if self.keeper is None else self.keeper.part(f"k{k}")
-        reading = Reading(feed, self.watchers, keeper)
-        return Fit(routes.fit_by(self._route(k), reading, k, options), k, origin)
+        return options
 
     def all_components(self, most: int) -> Fit:
         """Return all components that have any variance: a second time without those that have none."""

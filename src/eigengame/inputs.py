@@ -81,7 +81,7 @@ def checked_source(
             f"{source.name} has {d} features, but the fit had {estimator.n_features_in_}: give the same "
             "columns."
         )
-    elif source.layers not in (None, estimator.layers_ or source.layers):
+    elif source.layers not in (None, getattr(estimator, "layers_", None) or source.layers):
         raise SourceError(
             f"{source.name}: layers are not those of the fit, or lie in another order: give "
             "layers=pca.layers_ to activations."

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import jax
 
+from eigengame.game.on_host import BLOCK
 from eigengame.parallel.placement import ONE_DEVICE, Placement
 
 
@@ -23,7 +24,7 @@ class Plan:
     features : int
         Means and variances of each feature.
     host : int
-        Rows on their way to a device with memory of its own.
+        Rows on their way to a device with memory of its own, or players that it has no room for.
     buffers : int
         Rows that a network computes there, on the one device it is on.
     """
@@ -57,6 +58,7 @@ def plan(
     passes: int = 1,
     place: Placement = ONE_DEVICE,
     own: int | None = None,
+    hosted: bool = False,
 ) -> Plan:
     """Return what a run takes on each device.
 
@@ -80,11 +82,21 @@ def plan(
     own : int, optional
         Bytes of a number of rows that are computed on the device: they are held in buffers, and once more
         as an update widens, fills up or shares them.
+    hosted : bool
+        Whether players stay on the host, of which the device has a block at a time.
     """
     layout = place.layout
     batch, d = place.height(shape[0]) // layout.data, place.width(shape[1]) // layout.features
     arrays = 6 if passes == 1 else 14
     own_memory = jax.devices()[0].platform != "cpu"
+    if hosted:
+        return Plan(
+            batches=0,
+            players=4 * players * min(d, BLOCK) * itemsize,
+            features=8 * d * itemsize,
+            host=4 * players * d * itemsize,
+            buffers=0 if own is None else held * shape[0] * shape[1] * own,
+        )
     return Plan(
         batches=(held if own is None else 1) * batch * d * itemsize,
         players=arrays * players * d * itemsize,
@@ -129,9 +141,14 @@ def _refuse_unless_computed(planned: Plan, batch: int, players: int, apart: int 
     whole = planned.buffers if apart is None else 0
     shared = planned.total - planned.buffers
     if there is None or whole + shared <= there:
-        return
+        free = free_memory()
+        if free is None or planned.host <= free:
+            return
+        there = free
     # Buffers lie where the network is; everything else is shared by the devices of a mesh.
     mesh = f', or mesh={{"features": {-(-shared // (there - whole))}}}' if there > whole else ""
+    if not planned.host:
+        mesh += ", or one pass (passes=1, no tol), for which players can stay on the host"
     raise MemoryError(f"the run would take {planned}, but {_size(there)} is free: {ways}{mesh}.")
 
 

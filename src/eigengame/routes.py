@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from eigengame import stream
+from eigengame import stream, wide_stream
 from eigengame.algorithms import REGISTRY, Algorithm, Remembered, make
 from eigengame.certificate import certificate
 from eigengame.feed import refuse_unless_finite
@@ -38,7 +38,10 @@ COVARIANCE = "covariance"
 
 @dataclass(frozen=True)
 class Options:
-    """What a fit is asked for, beside its data and the number of components."""
+    """What a fit is asked for, beside its data and the number of components.
+
+    `hosted` is not asked for: players that a device has no room for stay on the host.
+    """
 
     extra: int | Literal["auto"] = "auto"
     rounds: int = 1
@@ -49,6 +52,7 @@ class Options:
     step_size: float | None = None
     dtype: Any = np.float32
     seed: int = 0
+    hosted: bool = False
 
     def players(self, k: int, d: int) -> int:
         """Return K, the number of players for k components."""
@@ -157,10 +161,13 @@ def _in_span(reading: Reading, k: int, options: Options) -> bool:
 def _remembered(reading: Reading, k: int, options: Options) -> Fitted:
     """One remembered pass, and refinement where more passes are allowed."""
     game, d, place = options.game(), reading.feed.shape[1], reading.feed.place
-    begun = stream.begin(
-        game, k, d, options.dtype, options.seed, place, in_span=_in_span(reading, k, options)
-    )
-    seen = stream.one_pass(game, reading, begun, place)
+    if options.hosted or _in_span(reading, k, options):
+        seen = wide_stream.one_pass(
+            game, reading, k, d, options.dtype, options.seed, hosted=options.hosted
+        )
+    else:
+        begun = stream.begin(game, k, d, options.dtype, options.seed, place)
+        seen = stream.one_pass(game, reading, begun, place)
     refuse_unless_finite(reading.feed, seen.moments.scatter)
     if options.most_passes() == 1 or reading.stopped:
         fitted = from_stream(stream.gathered(seen, d, place), options)

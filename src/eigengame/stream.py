@@ -12,12 +12,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from eigengame.algorithms import Remembered
-from eigengame.algorithms.in_gram_space import REMEASURED
 from eigengame.algorithms.remembered import RememberedState
 from eigengame.certificate import Certificate
 from eigengame.game.memory import Memory
-from eigengame.game.rounds import nearly_orthonormal, whiten
-from eigengame.game.rows import DenseRows, full_product
+from eigengame.game.rows import DenseRows
 from eigengame.game.sphere import inner, norms
 from eigengame.metrics import angular_error
 from eigengame.moments import (
@@ -46,15 +44,12 @@ class Stream(NamedTuple):
         Rows seen, exactly.
     looks : tuple of two (int, array of shape (k, d))
         The components as they were at two earlier counts of rows, each at least twice the one before.
-    overlaps : array of shape (K, K) or (K + 1, K + 1), or None
-        Of players and mean, where the game is played in Gram space on rows that are very wide.
     """
 
     state: RememberedState
     moments: Moments
     rows: int
     looks: tuple[tuple[int, jax.Array], tuple[int, jax.Array]]
-    overlaps: jax.Array | None = None
 
     @property
     def earlier(self) -> tuple[int, jax.Array]:
@@ -70,20 +65,16 @@ def begin(
     dtype: Any,
     seed: int,
     place: Placement = ONE_DEVICE,
-    *,
-    in_span: bool = False,
 ) -> Stream:
     """Return a game in which nothing has been seen."""
-    if in_span:
-        return _begin_in_span(algorithm, k, d, dtype, seed)
-    players = _start(algorithm.players_for(k, d), d, dtype, seed)
+    players = drawn(algorithm.players_for(k, d), d, dtype, seed)
     state = algorithm.remember_nothing(jax.device_put(players), k)
     state = place.state(algorithm, state, k)
     start = (0, place.players(players[:k]))
     return Stream(state, no_moments(d, dtype, place), 0, (start, start))
 
 
-def _start(count: int, d: int, dtype: Any, seed: int) -> np.ndarray:
+def drawn(count: int, d: int, dtype: Any, seed: int) -> np.ndarray:
     """Return random orthonormal players (count, d), by NumPy: a game begins without compiling."""
     draws = np.random.default_rng(seed).standard_normal((count, d), dtype)
     if d < 4 * count:
@@ -93,44 +84,15 @@ def _start(count: int, d: int, dtype: Any, seed: int) -> np.ndarray:
     return np.linalg.inv(factor).astype(dtype) @ draws
 
 
-def _begin_in_span(algorithm: Remembered, k: int, d: int, dtype: Any, seed: int) -> Stream:
-    """Return the same for very wide rows: players are drawn where they will be."""
-    state = _drawn(algorithm, k, d, np.dtype(dtype), seed)
-    # Before the first rows there is nothing to look at, and a copy of players takes room.
-    start = (0, state.memory.players[:k, :0])
-    return Stream(state, no_moments(d, dtype), 0, (start, start), algorithm.overlaps(state))
-
-
-@partial(jax.jit, static_argnums=(0, 1, 2, 3))
-def _drawn(algorithm: Remembered, k: int, d: int, dtype: Any, seed: int) -> RememberedState:
-    """Return an empty memory with random orthonormal players: nearly orthogonal as drawn, d being large."""
-    draws = jax.random.normal(jax.random.key(seed), (algorithm.players_for(k, d), d), dtype)
-    turn, _ = whiten(full_product(draws, draws.T) / d)
-    return algorithm.remember_nothing(full_product(turn, draws) / math.sqrt(d), k)
-
-
 def take(
     algorithm: Remembered, memory: Stream, rows: Any, count: int, place: Placement = ONE_DEVICE
 ) -> Stream:
     """Return the game after one more batch, of which `count` rows are not padding."""
-    if memory.overlaps is not None:
-        return _take_in_span(algorithm, memory, rows, count)
     state, moments, components = _step(algorithm, place, rows, memory.state, memory.moments)
     seen, (_, newer) = memory.rows + count, memory.looks
     if seen < max(2 * newer[0], 1):
         return Stream(state, moments, seen, memory.looks)
     return Stream(state, moments, seen, (newer, (seen, components)))
-
-
-def _take_in_span(algorithm: Remembered, memory: Stream, rows: DenseRows, count: int) -> Stream:
-    """Return the same for a game in Gram space."""
-    state, moments, overlaps = _step_in_span(
-        algorithm, rows, memory.state, memory.moments, memory.overlaps
-    )
-    seen, looks = memory.rows + count, memory.looks
-    if seen >= max(2 * looks[1][0], 1):
-        looks = (looks[1], (seen, algorithm.components(state)))
-    return Stream(state, moments, seen, looks, overlaps)
 
 
 def merge(algorithm: Remembered, one: Stream, other: Stream) -> Stream:
@@ -179,40 +141,12 @@ def _step(
     return state, moments, algorithm.components(state)
 
 
-@partial(jax.jit, static_argnums=0)
-def _step_in_span(
-    algorithm: Remembered,
-    rows: DenseRows,
-    state: RememberedState,
-    moments: Moments,
-    overlaps: jax.Array,
-) -> tuple[RememberedState, Moments, jax.Array]:
-    """Return state, moments and overlaps after one batch in Gram space."""
-    overlaps = jax.lax.cond(
-        state.step % REMEASURED == 0, lambda: algorithm.overlaps(state), lambda: overlaps
-    )
-    state, overlaps = algorithm.update_in_span(rows, state, overlaps)
-    return state, merge_moments(moments, batch_moments(rows)), overlaps
-
-
 def one_pass(
     algorithm: Remembered, reading: Passes, begun: Stream, place: Placement = ONE_DEVICE
 ) -> Stream:
     """Return the game after one pass over the data."""
     step = partial(take, algorithm, place=place)
-    seen = reading.fold(step, begun, task="remembered", tell=so_far)
-    return seen if seen.overlaps is None else _tidied(algorithm, seen)
-
-
-def _tidied(algorithm: Remembered, seen: Stream) -> Stream:
-    """Return a game in Gram space with its players orthonormal to rounding, as others are.
-
-    There they are as orthonormal as inner products of rows tell, which lose digits where rows are much alike.
-    """
-    memory = seen.state.memory
-    players = nearly_orthonormal(memory.players)
-    state = seen.state._replace(memory=memory._replace(players=players))
-    return seen._replace(state=state, overlaps=algorithm.overlaps(state))
+    return reading.fold(step, begun, task="remembered", tell=so_far)
 
 
 def gathered(stream: Stream, d: int, place: Placement) -> Stream:
@@ -274,7 +208,7 @@ def _angles(components: jax.Array, before: jax.Array) -> np.ndarray:
     """Return how far each component is from where it was, shape (k,)."""
     if before.shape != components.shape:
         return np.full(len(components), math.pi / 2)
-    if components.size > 2**25:
+    if components.size > 2**25 and isinstance(components, jax.Array):
         return np.asarray(_angles_there(components, before), np.float64)
     return angular_error(np.asarray(components, np.float64), np.asarray(before, np.float64))
 

@@ -46,8 +46,8 @@ def test_every_algorithm_plays_there_as_it_does_in_d_dimensions(name):
 
 
 def test_players_stay_on_the_sphere_over_hundreds_of_updates():
-    x = batches(1, np.float32)[0]
-    played = play_stream(InGramSpace(make("oja", step_size=0.1)), [x] * 500, k=K)
+    stream = batches(20, np.float32) * 25
+    played = play_stream(InGramSpace(make("oja", step_size=0.1)), stream, k=K)
     v = np.asarray(played.components, np.float64)
     np.testing.assert_allclose(v @ v.T, np.eye(K), atol=1e-5)
     np.testing.assert_allclose(played.state.overlaps, np.eye(K), atol=1e-5)

@@ -56,8 +56,10 @@ def test_plain_products_are_those_of_float64():
     np.testing.assert_allclose(wide.overlaps_of(parts), w @ w.T, rtol=1e-5, atol=1e-4)
 
 
-def test_lengths_are_measured_to_rounding_over_hundreds_of_thousands_of_features():
-    players = jnp.ones((1, 16 * wide.CHUNK + 3), jnp.float32) * 0.1
+# Features that chunks divide, and one more.
+@pytest.mark.parametrize("d", [2**19, 2**19 + 1])
+def test_lengths_are_measured_to_rounding_over_hundreds_of_thousands_of_features(d):
+    players = jnp.ones((1, d), jnp.float32) * 0.1
     true = np.sum(np.square(np.asarray(players, np.float64)))
     np.testing.assert_allclose(wide.overlaps_of([players]), [[true]], rtol=1e-6)
 

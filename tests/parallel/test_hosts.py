@@ -170,7 +170,7 @@ def test_a_killed_process_ends_the_others_with_a_message_and_a_rerun_goes_on(fol
         free_port(),
         ("-o", "again.safetensors", "--checkpoint", "run", "--checkpoint-every", 0),
     )
-    slow = ("--batch-size", 2)  # so that there is a middle
+    slow = ("--batch-size", 6)  # so that there is a middle
     processes = [start(folder, i, 2, port, *more, *slow) for i in range(2)]
     kept = folder / "run" / "k3-0000.safetensors"
     waiting = time.monotonic() + 60
@@ -187,11 +187,11 @@ def test_a_killed_process_ends_the_others_with_a_message_and_a_rerun_goes_on(fol
     port = free_port()
     codes, said = ended([start(folder, i, 2, port, *more, *slow) for i in range(2)])
     assert codes == [0, 0], said
-    one = EigenGamePCA(K, batch_size=2, dtype="float64", random_state=0).fit(
+    one = EigenGamePCA(K, batch_size=6, dtype="float64", random_state=0).fit(
         np.load(folder / "x.npy")
     )
     other = EigenGamePCA.load(folder / "again.safetensors")
-    # Six hundred updates of two rows each: rounding has had time to grow.
+    # Two hundred updates of six rows each: rounding has had time to grow.
     assert metrics.angular_error(one.components_, other.components_).max() < 1e-6
 
 

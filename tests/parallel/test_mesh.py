@@ -55,9 +55,11 @@ def test_every_algorithm_plays_the_same_game_on_every_axis_and_on_all_of_them():
 
 
 def assert_the_same_games(angles):
+    # The sketch shrinks when it is full, and rows of zeros fill it too: another sketch, equally good.
+    # A memory of 50 rows in 13 players: a change of the data by 1e-15 moves the last of them by 6e-7.
+    most = {"frequent_directions": 0.5, "remembered": 1e-5}
     for name, angle in angles.items():
-        # The sketch shrinks when it is full, and rows of zeros fill it too: another sketch, equally good.
-        assert angle < (0.5 if name.startswith("frequent_directions") else 1e-7), name
+        assert angle < most.get(name.split()[0], 1e-7), name
 
 
 def test_the_estimator_finds_the_same_on_a_mesh(seen):

@@ -11,10 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from eigengame import EigenGamePCA, Interrupted, activations, as_source, prepare
+from eigengame import EigenGamePCA, Interrupted, Remembered, activations, as_source, prepare
 from eigengame import plan as planning
 from eigengame.feed import Feed
-from eigengame.game.gram_space import equilibrium_of_all
+from eigengame.game.rows import DenseRows
 from eigengame.sources import Layers
 from tests.sources.tables import error_of, rows_read, same_fingerprint
 
@@ -138,10 +138,13 @@ def test_rows_in_half_precision_are_not_taken_for_noise():
     players = np.linalg.qr(rng.normal(size=(d, 4)))[0].T.astype(np.float32)
     rows = jnp.asarray(rng.normal(size=(8, d)), jnp.bfloat16)
     strengths = np.array([4, 3, 2, 1], np.float32)
-    play = jax.jit(equilibrium_of_all)
-    _, found = play(players, strengths, rows)
-    _, wide = play(players, strengths, rows.astype(jnp.float32))
-    np.testing.assert_allclose(found, wide, rtol=1e-5)
+    game = Remembered(extra=0, space="gram")
+    state = game.remember_nothing(jnp.asarray(players), 4)
+    state = state._replace(memory=state.memory._replace(strengths=jnp.asarray(strengths)))
+    found, wide = (
+        game.update(DenseRows(own), state)[1] for own in (rows, rows.astype(jnp.float32))
+    )
+    np.testing.assert_allclose(found.rewards, wide.rewards, rtol=1e-5)
 
 
 def test_further_passes_see_the_same_rows(source):

@@ -15,7 +15,6 @@ from eigengame.algorithms.frequent_directions import FrequentDirections as Frequ
 from eigengame.algorithms.frequent_directions import recover_components as recover_components
 from eigengame.algorithms.gha import GHA as GHA
 from eigengame.algorithms.hebb_deflation import HebbDeflation as HebbDeflation
-from eigengame.algorithms.in_gram_space import InGramSpace as InGramSpace
 from eigengame.algorithms.krasulina import Krasulina as Krasulina
 from eigengame.algorithms.mu import Mu as Mu
 from eigengame.algorithms.oja import Oja as Oja

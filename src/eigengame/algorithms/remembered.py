@@ -22,7 +22,7 @@ from eigengame.game.gram_space import Small, cheaper_in_gram_space, equilibrium_
 from eigengame.game.memory import Memory, RememberedRows
 from eigengame.game.rounds import joint_round, nearly_orthonormal, tidied
 from eigengame.game.rows import DenseRows, Rows, full_product
-from eigengame.game.wide import overlaps_of
+from eigengame.game.wide import ON_DEVICE, Touches, overlaps_of
 
 FIRST_ROUNDS = 4
 """Rounds on a batch that outweighs all before it: players that know little need more than one."""
@@ -103,7 +103,7 @@ class Remembered:
         """Return K, the number of players for k components of d features."""
         return min(d, k + (default_extra(k) if self.extra == "auto" else self.extra))
 
-    def remember_nothing(self, players: jax.Array, k: int) -> RememberedState:
+    def remember_nothing(self, players: Any, k: int) -> RememberedState:
         """Return an empty memory of K orthonormal players, of which the first k are wanted."""
         dtype = players.dtype
         count, d = players.shape
@@ -148,7 +148,11 @@ class Remembered:
         return RememberedState(memory, one.like, one.step + other.step)
 
     def update_in_span(
-        self, rows: DenseRows, state: RememberedState, overlaps: jax.Array
+        self,
+        rows: DenseRows,
+        state: RememberedState,
+        overlaps: jax.Array,
+        touch: Touches = ON_DEVICE,
     ) -> tuple[RememberedState, jax.Array]:
         r"""Play one batch in Gram space, with the overlaps of players and mean known.
 
@@ -157,22 +161,28 @@ class Remembered:
         rows : DenseRows
         state : RememberedState
         overlaps : array of shape (K, K), or (K + 1, K + 1) with the mean last where rows are centred
-            What `overlaps_of` measures, or the update before has returned.
+            What `overlaps` measures, or the update before has returned.
+        touch : Touches
+            How width d is touched.
 
         Returns
         -------
         state : RememberedState
         overlaps : array of the same shape
         """
-        memory, overlaps = self._equilibrium(rows, state.memory, overlaps)
+        memory, overlaps = self._equilibrium(rows, state.memory, overlaps, touch)
         return RememberedState(memory, state.like, state.step + 1), overlaps
 
-    def overlaps(self, state: RememberedState) -> jax.Array:
+    def overlaps(self, state: RememberedState, touch: Touches = ON_DEVICE) -> jax.Array:
         """Return the overlaps of players and, where rows are centred, the mean, measured."""
-        return overlaps_of(self._wide(state.memory))
+        return touch.overlaps(self.wide(state))
+
+    def wide(self, state: RememberedState) -> list[jax.Array]:
+        """Return what an update starts from: players (K, d) and, where rows are centred, the mean (1, d)."""
+        return self._wide(state.memory)
 
     def _wide(self, memory: Memory) -> list[jax.Array]:
-        """Return what an update starts from: players (K, d) and, where rows are centred, the mean (1, d)."""
+        """Return the same of a memory."""
         return [memory.players, memory.mean[None, :]] if self.center else [memory.players]
 
     def _in_units(self, rows: DenseRows, memory: Memory) -> Memory:
@@ -186,12 +196,13 @@ class Remembered:
             size = jnp.maximum(size, jnp.max(jnp.abs(memory.mean)))
         size = jnp.where(size > 0, size, 1)
         scaled = memory._replace(strengths=memory.strengths / size / size, mean=memory.mean / size)
-        rows = DenseRows(values / size, rows.roots)
-        after, _ = self._equilibrium(rows, scaled, overlaps_of(self._wide(scaled)))
+        rows = replace(rows, values=values / size, mean=None)
+        overlaps = overlaps_of(list(map(rows.columns, self._wide(scaled))))
+        after, _ = self._equilibrium(rows, scaled, overlaps, ON_DEVICE)
         return after._replace(strengths=after.strengths * size * size, mean=after.mean * size)
 
     def _equilibrium(
-        self, rows: DenseRows, memory: Memory, overlaps: jax.Array
+        self, rows: DenseRows, memory: Memory, overlaps: jax.Array, touch: Touches
     ) -> tuple[Memory, jax.Array]:
         """Return the memory after one batch, played to equilibrium in Gram space, and its overlaps."""
 
@@ -206,7 +217,7 @@ class Remembered:
             after = Memory(moved, strengths, *new.mean_and_weight())
             return self._wide(after), after
 
-        wide, after, overlaps = in_span(play, self._wide(memory), rows, overlaps)
+        wide, after, overlaps = in_span(play, self._wide(memory), rows, overlaps, touch)
         centre = wide[1][0] if self.center else memory.mean
         return after._replace(players=wide[0], mean=centre), overlaps
 

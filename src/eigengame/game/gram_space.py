@@ -17,7 +17,7 @@ import jax.numpy as jnp
 
 from eigengame.game.rounds import put_last, whiten
 from eigengame.game.rows import DenseRows, full_product
-from eigengame.game.wide import applied, combined, inner_products, part_ends
+from eigengame.game.wide import ON_DEVICE, Touches, part_ends
 
 
 class Small(NamedTuple):
@@ -43,7 +43,8 @@ def in_span(
     wide: Sequence[jax.Array],
     rows: DenseRows,
     overlaps: jax.Array,
-) -> tuple[list[jax.Array], Any, jax.Array]:
+    touch: Touches = ON_DEVICE,
+) -> tuple[list[Any], Any, jax.Array]:
     r"""Return what an update makes of its vectors, played in the basis of their span.
 
     Parameters
@@ -56,6 +57,8 @@ def in_span(
         $X$.
     overlaps : array of shape (K, K)
         $WW^\top$.
+    touch : Touches
+        How width d is touched.
 
     Returns
     -------
@@ -64,18 +67,19 @@ def in_span(
     overlaps : array of shape (K, K)
         $W'W'^\top$, known from the coordinates: the next update need not measure it.
     """
-    square, across = inner_products(wide, rows.values)
+    wide = list(map(rows.columns, wide))
+    square, across = map(rows.small, touch.inner_products(wide, rows.values))
+    overlaps, roots = rows.small(overlaps), None if rows.roots is None else rows.small(rows.roots)
     coordinates, back, empty = basis_of(jnp.block([[overlaps, across.T], [across, square]]))
     k, m = len(overlaps), len(square)
     known, batch = jnp.split(coordinates, [k])
-    moved, other = play(
-        Small(jnp.split(known, part_ends(wide)), DenseRows(batch, rows.roots), empty)
-    )
+    moved, other = play(Small(jnp.split(known, part_ends(wide)), DenseRows(batch, roots), empty))
     # The moves alone: whoever stays is not rounded.
     found = jnp.concatenate(list(moved))
     coefficients = jnp.eye(k, k + m, dtype=known.dtype) + full_product(found - known, back)
-    coefficients = applied(coefficients, wide, rows.values)
-    lifted = combined(coefficients[:, :k], coefficients[:, k:], wide, rows.values)
+    coefficients = touch.applied(coefficients, wide, rows.values)
+    turn, fresh = coefficients[:, :k], coefficients[:, k:]
+    lifted = list(map(rows.columns, touch.combined(turn, fresh, wide, rows.values)))
     made = full_product(coefficients, coordinates)
     return lifted, other, full_product(made, made.T)
 

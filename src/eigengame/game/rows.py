@@ -105,6 +105,14 @@ class DenseRows:
         r"""Return $Y^\top Z$."""
         return full_product(scores.T, self.values)
 
+    def small(self, products: jax.Array) -> jax.Array:
+        """Return small products of these rows where they are needed next: on one device, as they are."""
+        return products
+
+    def columns(self, values: jax.Array) -> jax.Array:
+        """Return an array (k, d) of combinations of rows where these are combined: on one device, as it is."""
+        return values
+
     def dense(self) -> jax.Array:
         """Return $Z$ itself, shape (m, d): for the few who cannot do with its products."""
         return self.values

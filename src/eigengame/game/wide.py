@@ -9,8 +9,9 @@ tile $d$; elsewhere, and for shapes the kernels do not take, plain products.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
-from typing import Any
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -42,20 +43,25 @@ def overlaps_of(wide: Sequence[jax.Array]) -> jax.Array:
     return jnp.block([[long_product(one, other) for other in wide] for one in wide])
 
 
-CHUNK = 2**14
-"""Features that are summed in one go: a sum of millions in float32 is off by 1e-4 of itself."""
+LONG = 2**18
+"""Features from which on sums are made in chunks: on a GPU one of millions in float32 is off by 1e-4 of itself."""
+
+CHUNKS = 2**10
 
 
 def long_product(left: jax.Array, right: jax.Array) -> jax.Array:
-    """Return `left @ right.T`, summed in chunks and these in pairs."""
+    """Return `left @ right.T`, summed in chunks and these together."""
     d = left.shape[1]
-    if d < 2 * CHUNK:
+    if d < LONG:
         return full_product(left, right.T)
-    whole = d // CHUNK * CHUNK
-    one, other = (part[:, :whole].reshape(len(part), -1, CHUNK) for part in (left, right))
+    # As many chunks as divide the width, which may be shared between devices; where too few do, some features are
+    # left over.
+    count = math.gcd(d, CHUNKS)
+    count = count if count >= 64 else CHUNKS
+    whole = d // count * count
+    one, other = (part[:, :whole].reshape(len(part), count, -1) for part in (left, right))
     chunks = jnp.einsum("kcw,lcw->ckl", one, other, precision=jax.lax.Precision.HIGHEST)
-    rest = full_product(left[:, whole:], right[:, whole:].T)
-    return jnp.sum(chunks, axis=0) + rest
+    return jnp.sum(chunks, axis=0) + full_product(left[:, whole:], right[:, whole:].T)
 
 
 def combined(
@@ -87,7 +93,7 @@ def combined(
     return [made(*pair) for pair in pairs]
 
 
-def applied(coefficients: jax.Array, wide: Sequence[jax.Array], rows: jax.Array) -> jax.Array:
+def applied(coefficients: jax.Array, wide: Sequence[Any], rows: Any) -> jax.Array:
     """Return coefficients as `combined` applies them to these arrays: kernels round them."""
     if kernels_fit(wide, rows):
         from eigengame.game import wide_kernels
@@ -100,6 +106,18 @@ def part_ends(wide: Sequence[jax.Array]) -> list[int]:
     """Return where each part but the last ends when they are stacked."""
     return list(itertools.accumulate(map(len, wide)))[:-1]
 
+
+class Touches(NamedTuple):
+    """How an update in Gram space touches width d: functions of this module, or others of the same kind."""
+
+    inner_products: Callable[..., tuple[jax.Array, jax.Array]]
+    combined: Callable[..., list[Any]]
+    applied: Callable[..., jax.Array]
+    overlaps: Callable[..., jax.Array]
+
+
+ON_DEVICE = Touches(inner_products, combined, applied, overlaps_of)
+"""Of vectors and rows that both are on the device."""
 
 MOST_ROWS = 128
 """Rows of a batch that the kernels take: their Gram matrix is held in registers."""

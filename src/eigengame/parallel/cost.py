@@ -11,7 +11,8 @@ With batches of m rows, K players and d features, told in numbers that each devi
   the others' scores, as `alpha`, XLA gathers those instead, $mK$.
 
 In Gram space the whole batch meets itself: devices that share rows turn them into columns first, each keeping
-$md$ divided by all devices, and products between rows, $m^2$, are added up; players are gathered once, $Kd$.
+$md$ divided by all devices, and products between rows, players and mean, $m^2 + mK + K^2$, are added up; players are
+gathered once, $Kd$.
 
 Shares divide each other's: with features in f parts, directions are $Kd/f$. What compiled programs exchange is
 in `collectives`; a test holds one against the other.
@@ -54,7 +55,8 @@ def bytes_exchanged(
     pairs = zip((layout.features, layout.data, layout.players), told, strict=True)
     total = sum(numbers for devices, numbers in pairs if devices > 1)
     if update == "gram" and max(layout.data, layout.features) > 1:
-        total += (m + 1) * (m + 1 + players + 1)  # once, whoever has the columns
+        # Once, whoever has the columns: products of rows, players and mean.
+        total += m**2 + m * (players + 1) + (players + 1) ** 2
     return int(total * itemsize)
 
 
@@ -65,7 +67,7 @@ def _score_space(rows: float, k: int, width: float, _: int) -> tuple[float, floa
 
 def _gram_space(rows: float, k: int, width: float, m: int) -> tuple[float, float, float]:
     """Return the same of the remembered game in Gram space, less the products between all rows."""
-    return 0.0, rows * width + (k + 2) * width + m, 4 * k * width
+    return 0.0, rows * width + (k + 1) * width + m, 4 * k * width
 
 
 def _gradient(rows: float, k: int, width: float, _: int) -> tuple[float, float, float]:

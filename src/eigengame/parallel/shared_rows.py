@@ -49,9 +49,17 @@ class SharedRows(DenseRows):
         r"""Return $Y^\top Z$, of all rows, on every device that shares them."""
         return self._kept(super().directions(scores), self._players, "features")
 
+    def small(self, products: jax.Array) -> jax.Array:
+        """Return small products on every device."""
+        return self._kept(products, *(None for _ in products.shape))
+
     def dense(self) -> jax.Array:
         """Return $Z$ itself, in columns: what is asked of whole rows is asked of products between them."""
-        return self._kept(self.values, None, ("features", "data"))
+        return self.columns(self.values)
+
+    def columns(self, values: jax.Array) -> jax.Array:
+        """Return an array (k, d) in columns, shared by all devices that share rows or features."""
+        return self._kept(values, None, ("features", "data"))
 
     @property
     def _players(self) -> object:

@@ -8,6 +8,7 @@ twice, players are read twice and written once (`eigengame.game.gram_space`).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -17,10 +18,22 @@ import jax.numpy as jnp
 from eigengame.algorithms._base import Algorithm, Info, features_of
 from eigengame.game.gram_space import Small, in_span
 from eigengame.game.rows import DenseRows, Rows
-from eigengame.game.wide import overlaps_of
+from eigengame.game.wide import kernels_fit, overlaps_of
 
 REMEASURED = 32
 """Updates after which overlaps are measured again; in between they follow from the moves, to rounding."""
+
+
+def overlaps_now(
+    wide: Sequence[jax.Array], rows: DenseRows, known: jax.Array, step: jax.Array
+) -> jax.Array:
+    """Return the overlaps of an update's vectors: those known, or measured where it is time to or costs little.
+
+    Kernels take no overlaps: there measuring is another reading of the players.
+    """
+    if not kernels_fit(wide, rows.values):
+        return overlaps_of(wide)
+    return jax.lax.cond(step % REMEASURED == 0, lambda: overlaps_of(wide), lambda: known)
 
 
 class SpanState(NamedTuple):
@@ -79,9 +92,7 @@ class InGramSpace:
             )
         inner = state.state
         wide = self._wide(inner)
-        overlaps = jax.lax.cond(
-            state.step % REMEASURED == 0, lambda: overlaps_of(wide), lambda: state.overlaps
-        )
+        overlaps = overlaps_now(wide, rows, state.overlaps, state.step)
 
         def play(small: Small) -> tuple[list[jax.Array], tuple[Any, Info]]:
             after, info = self.algorithm.update(small.rows, self._with(inner, small.wide))

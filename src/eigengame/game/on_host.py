@@ -1,0 +1,73 @@
+"""Players that a device has no room for: they lie on the host, and are touched in blocks of features.
+
+Each update sends every block to the device twice and fetches it once. That is slow, some tenths of a second for
+gigabytes of players, and takes no more of the device than the batch and a block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from eigengame.game.wide import Touches, applied, combined, inner_products
+
+BLOCK = 2**20
+"""Features of a block."""
+
+
+def _blocks(wide: Sequence[Any], rows: jax.Array) -> Iterator[tuple[slice, list[Any], jax.Array]]:
+    """Give the columns of each block, and what the vectors and the rows have there."""
+    for begin in range(0, rows.shape[1], BLOCK):
+        columns = slice(begin, begin + BLOCK)
+        yield columns, [np.asarray(part[:, columns]) for part in wide], rows[:, columns]
+
+
+def _inner_products(wide: Sequence[Any], rows: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Return products of the rows with each other and with the vectors, added up block by block."""
+    square, across = (jnp.zeros(()),) * 2
+    for _, parts, own in _blocks(wide, rows):
+        of_rows, of_both = _products(parts, own)
+        square, across = square + of_rows, across + of_both
+    return square, across
+
+
+def _combined(turn: jax.Array, fresh: jax.Array, wide: Sequence[Any], rows: jax.Array) -> list[Any]:
+    """Return combinations of vectors and rows, on the host."""
+    moved = [np.empty(part.shape, part.dtype) for part in wide]
+    for columns, parts, own in _blocks(wide, rows):
+        for whole, part in zip(moved, _combine(turn, fresh, parts, own), strict=True):
+            whole[:, columns] = part
+    return moved
+
+
+def _overlaps(wide: Sequence[Any]) -> jax.Array:
+    """Return inner products of the vectors, summed in float64 between blocks."""
+    total = np.zeros(())
+    for begin in range(0, wide[0].shape[1], BLOCK):
+        stacked = np.concatenate([np.asarray(part[:, begin : begin + BLOCK]) for part in wide])
+        total = total + (stacked @ stacked.T).astype(np.float64)
+    return jnp.asarray(total, wide[0].dtype)
+
+
+def _applied(coefficients: jax.Array, wide: Sequence[Any], rows: jax.Array) -> jax.Array:
+    """Return coefficients as the blocks' own combinations apply them."""
+    d = min(BLOCK, rows.shape[1])
+    parts = [jax.ShapeDtypeStruct((len(part), d), part.dtype) for part in wide]
+    return applied(coefficients, parts, jax.ShapeDtypeStruct((rows.shape[0], d), rows.dtype))
+
+
+_products = jax.jit(inner_products)
+_combine = jax.jit(combined)
+
+ON_HOST = Touches(_inner_products, _combined, _applied, _overlaps)
+"""Of vectors on the host, and rows on the device."""
+
+
+def orthonormal(players: np.ndarray) -> np.ndarray:
+    r"""Return players that drifted a little, made orthonormal: $\frac12(3I - VV^\top)V$."""
+    turn = 1.5 * np.eye(len(players)) - 0.5 * np.asarray(_overlaps([players]), np.float64)
+    return turn.astype(players.dtype) @ players
