@@ -11,8 +11,8 @@ With batches of m rows, K players and d features, told in numbers that each devi
   the others' scores, as `alpha`, XLA gathers those instead, $mK$.
 
 In Gram space the whole batch meets itself: devices that share rows turn them into columns first, each keeping
-$md$ divided by all devices, and products between rows, players and mean, $m^2 + mK + K^2$, are added up; players are
-gathered once, $Kd$.
+$md$ divided by all devices, and products between rows, players and mean, $m^2 + mK + K^2$, are added up; players
+are gathered once, $Kd$.
 
 Shares divide each other's: with features in f parts, directions are $Kd/f$. What compiled programs exchange is
 in `collectives`; a test holds one against the other.
