@@ -128,6 +128,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--small", action="store_true", help="20000 x 200, k = 8")
     parser.add_argument("--workers", type=int, default=2, help="processes of one thread each")
+    parser.add_argument("--only", nargs="*", default=[""], help="parts of the names to measure")
+    parser.add_argument("--once", action="store_true", help="no second call")
     asked = parser.parse_args()
     size = SMALL if asked.small else FULL
     with (
@@ -145,8 +147,10 @@ def main() -> None:
         )
         print(f"{'':32} {'first':>8} {'again':>8} {'angle':>8} {'streak':>8}")
         for name, method in contenders(size, client):
+            if not any(part in name for part in asked.only):
+                continue
             seconds = []
-            for _ in range(2):
+            for _ in range(1 if asked.once else 2):
                 began = time.perf_counter()
                 found = method(x)
                 seconds.append(time.perf_counter() - began)
