@@ -10,6 +10,7 @@ import numpy as np
 
 from eigengame import Certificate, EigenGamePCA, Outcome
 from eigengame.outcome import Ending
+from eigengame.sources import Layers
 
 HOSTILE = "</script><script>alert('x')</script><b>&amp;"
 
@@ -45,6 +46,13 @@ def made(k=3, d=12, kind="certified", seed=0):
     )
     outcome = Outcome.CONVERGED if measured else Outcome.STREAM_ENDED
     model.outcome_ = Ending(outcome, "remembered", model.n_passes_)
+    return model
+
+
+def layered(k=3):
+    """Return a model of activations: 12 features in two layers, one of them with channels last."""
+    model = made(k)
+    model.layers_ = Layers.of([("conv1", (2, 2, 2), True), (HOSTILE, (4,), False)])
     return model
 
 

@@ -12,7 +12,7 @@ from PIL import Image
 from sklearn.datasets import load_digits
 
 from eigengame.report import write_report
-from tests.report.making import HOSTILE, made
+from tests.report.making import HOSTILE, layered, made
 
 selenium = pytest.importorskip("selenium", reason="selenium is not installed: pip install selenium")
 
@@ -70,6 +70,7 @@ def pages(tmp_path_factory, fitted):
             labels=rows[:, 0], feature_names=[f"a rather long name of feature {i}" for i in range(12)],
         ),
         "one": write_report(made(k=1), folder / "one.html", data=rows),
+        "layers": write_report(layered(), folder / "layers.html"),
         "many": write_report(made(k=200, d=210), folder / "many.html"),
         "colour": write_report(made(k=5, d=300), folder / "colour.html", image_shape=(10, 10, 3)),
         "hostile": write_report(
@@ -301,6 +302,17 @@ def test_the_loadings_are_switched_too(visit):
     before = find(browser, "#components .plot").text
     find(browser, "[aria-label='Next component']").click()
     assert find(browser, "#components .plot").text != before
+
+
+def test_layers_of_a_network_are_drawn_and_lead_to_their_components(visit):
+    browser = visit("layers")
+    cells = browser.find_elements(By.CSS_SELECTOR, "#layers .cell")
+    assert len(cells) == 2 * 3
+    hover(browser, cells[1])
+    assert "conv1, component 2" in find(browser, "#tip").text
+    cells[1].click()
+    assert find(browser, "#components h3").text == "Component 2 of 3"
+    assert not visit("loadings").find_element(By.ID, "layers").is_displayed()
 
 
 def test_the_table_is_sorted_and_copied(visit):

@@ -13,8 +13,9 @@ from sklearn.exceptions import NotFittedError
 
 from eigengame import EigenGamePCA
 from eigengame.report import ReportError, page, write_report
+from eigengame.report.views import MANY, _largest
 from eigengame.sources import ArraySource, SourceError
-from tests.report.making import HOSTILE, decoded, embedded, made
+from tests.report.making import HOSTILE, decoded, embedded, layered, made
 
 
 @pytest.fixture
@@ -75,7 +76,10 @@ def test_the_page_fetches_nothing(target):
     assert addresses == {"http://www.w3.org/2000/svg"}  # a name, not an address
     assert set(re.findall(r"(?:src|href)=\"([^\"]*)\"", text)) <= {
         "data:,",
-        *(f"#{part}" for part in ("variance", "scores", "components", "table", "run", "reading")),
+        *(
+            f"#{part}"
+            for part in ("variance", "scores", "components", "layers", "table", "run", "reading")
+        ),
     }
     assert "default-src 'none'" in text
 
@@ -302,6 +306,28 @@ def test_loadings_are_named_the_largest_first(target):
 
 
 # ---------------------------------------------------------------------- sizes
+
+
+def test_components_of_activations_are_told_by_layer(target):
+    model = layered()
+    held = embedded(write_report(model, target))
+    shares = np.square(model.components_).reshape(3, 3, 4).sum(axis=2)
+    told = np.array(held["layers"]["shares"])
+    np.testing.assert_allclose(
+        told, np.stack([shares[:, :2].sum(axis=1), shares[:, 2]], 1), atol=1e-3
+    )
+    assert held["layers"]["features"] == [8, 4]
+    largest = int(np.abs(model.components_[0]).argmax())
+    layer, place = model.layers_.at(largest)
+    first = held["loadings"]["names"][held["loadings"]["features"][0][0]]
+    assert first == f"{layer.name}{list(place)}"
+    assert embedded(write_report(made(), target))["layers"] is None
+
+
+def test_of_very_many_features_the_largest_are_found_without_sorting_all():
+    sizes = np.abs(np.random.default_rng(0).normal(size=(2, MANY + 1)))
+    expected = np.argsort(-sizes, axis=1, kind="stable")[:, :20]
+    np.testing.assert_array_equal(_largest(sizes, 20), expected)
 
 
 def test_one_component(target, rows):

@@ -20,6 +20,7 @@ SCRIPTS = (
     "pictures.js",
     "loadings.js",
     "components.js",
+    "layers.js",
     "table.js",
     "main.js",
 )

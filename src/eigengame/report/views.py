@@ -24,6 +24,12 @@ BARS = 20
 MOST_BARRED = 1000
 """Components with loadings at most."""
 
+MOST_LAYERED = 100
+"""Components with layers at most."""
+
+MANY = 100_000
+"""Features from which on not all loadings are sorted."""
+
 
 def pictures(model: Any, shape: tuple[int, int, int]) -> dict[str, Any]:
     """Return the components as images, and the mean where the fit was about one.
@@ -57,16 +63,55 @@ def loadings(model: Any, names: list[str] | None) -> dict[str, Any]:
     """Return the largest loadings of each component, the largest first, with their features' names."""
     shown = min(model.n_components_, MOST_BARRED)
     values = np.asarray(model.components_[:shown], np.float64)
-    order = np.argsort(-np.abs(values), axis=1, kind="stable")[:, :BARS]
+    order = _largest(np.abs(values), BARS)
     used, places = np.unique(order, return_inverse=True)
     largest = np.take_along_axis(values, order, axis=1)
     return {
         "shown": shown,
-        "named": names is not None,
-        "names": [f"column {i}" if names is None else names[i] for i in used.tolist()],
+        "named": names is not None or getattr(model, "layers_", None) is not None,
+        "names": [_name(model, names, i) for i in used.tolist()],
         "features": places.reshape(order.shape).tolist(),
         "values": [[float(f"{value:.4g}") for value in row] for row in np.nan_to_num(largest)],
     }
+
+
+def layers(model: Any) -> dict[str, Any] | None:
+    """Return how components lie in the layers of a network, where rows are its activations."""
+    found = getattr(model, "layers_", None)
+    if found is None:
+        return None
+    shown = min(model.n_components_, MOST_LAYERED)
+    shares, variance = found.shares(model.components_), model.explained_variance_
+    explained = variance @ shares / (variance.sum() if variance.sum() > 0 else 1)
+    return {
+        "shown": shown,
+        "names": found.names,
+        "features": [layer.end - layer.begin for layer in found],
+        "explained": [float(f"{share:.4g}") for share in explained],
+        "shares": [[float(f"{share:.3g}") for share in row] for row in shares[:shown]],
+    }
+
+
+def _largest(sizes: np.ndarray, count: int) -> np.ndarray:
+    """Return the columns of the largest numbers of each row, the largest first; of many only these are sorted."""
+    if sizes.shape[1] > MANY:
+        few = np.argpartition(-sizes, count, axis=1)[:, :count]
+        few.sort(axis=1)
+    else:
+        few = np.broadcast_to(np.arange(sizes.shape[1]), sizes.shape)
+    order = np.argsort(-np.take_along_axis(sizes, few, axis=1), axis=1, kind="stable")[:, :count]
+    return np.take_along_axis(few, order, axis=1)
+
+
+def _name(model: Any, names: list[str] | None, column: int) -> str:
+    """Return what a feature is called: by its name, by its place in a layer, or by its number."""
+    if names is not None:
+        return names[column]
+    found = getattr(model, "layers_", None)
+    if found is None:
+        return f"column {column}"
+    layer, place = found.at(column)
+    return f"{layer.name}{list(place)}"
 
 
 def _factor(count: int, shape: tuple[int, int, int]) -> int:

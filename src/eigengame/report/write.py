@@ -19,7 +19,7 @@ from eigengame.report._check import (
 from eigengame.report.labels import checked_labels
 from eigengame.report.page import filled
 from eigengame.report.scores import scatter
-from eigengame.report.views import loadings, pictures
+from eigengame.report.views import layers, loadings, pictures
 from eigengame.sources import as_source
 
 
@@ -100,6 +100,7 @@ def write_report(
             "scores": placed,
             "pictures": None if shape is None else pictures(model, shape),
             "loadings": loadings(model, names) if shape is None else None,
+            "layers": layers(model),
         },
     )
     with written_whole(target) as draft:

@@ -60,6 +60,7 @@ drawPenalty($("#penalty"));
 drawScores($("#scores .card"));
 drawTable($("#table .card"), $("#copy"));
 drawComponents($("#components .card"));
+drawLayers($("#layers"));
 drawFacts($("#run dl"));
 chooseComponent(0);
 
