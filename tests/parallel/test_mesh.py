@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from eigengame import REGISTRY
-from eigengame.parallel.cost import best_layout, bytes_exchanged
+from eigengame.parallel.cost import EXCHANGES, best_layout, bytes_exchanged
 from eigengame.parallel.layout import Layout, layout_of, mesh_of
 from eigengame.parallel.placement import ONE_DEVICE, placement_of
 
@@ -94,7 +94,9 @@ def test_devices_exchange_what_the_cost_model_tells(seen):
     """Compiled programs: to two parts in a hundred, whatever is shared."""
     for name, moved in seen["moved"].items():
         assert abs(moved["bytes"] - moved["told"]) <= 0.02 * moved["told"], (name, moved)
-    assert seen["moved"]["score features=8"]["count"] == 3
+    for update in ("score", "gradient"):
+        for axis in ("features", "data"):
+            assert seen["moved"][f"{update} {axis}=8"]["count"] == EXCHANGES[update][axis]
 
 
 def test_devices_that_share_rows_add_up_directions_once(seen):

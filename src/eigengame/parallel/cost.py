@@ -20,7 +20,8 @@ in `collectives`; a test holds one against the other.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Literal
 
 from eigengame.game.gram_space import cheaper_in_gram_space
@@ -32,6 +33,17 @@ NARROWEST = 64
 
 Update = Literal["score", "gram", "gradient"]
 """What an update is: of the remembered game in score space or in Gram space, or a step such as `alpha`'s."""
+
+
+EXCHANGES: Mapping[Update, Mapping[str, int]] = MappingProxyType(
+    {
+        "score": {"features": 3, "data": 5},
+        "gram": {"features": 2, "data": 6},
+        "gradient": {"features": 4, "data": 2},
+    }
+)
+"""How often devices wait for each other in an update, where they share one thing: on a slow network it is this that
+counts, and not the bytes of small products."""
 
 
 def bytes_exchanged(
