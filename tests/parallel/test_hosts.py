@@ -46,13 +46,19 @@ def free_port():
 
 def start(folder, index, count, port, *more):
     """Start one of several processes."""
-    arguments = ["fit", "x.npy", *FIT, "--hosts", f"127.0.0.1:{port}", "--host-count", count]
+    told = ("--hosts", f"127.0.0.1:{port}", "--host-count", count, "--host-index", index)
+    return command(folder, [*told, *more], {})
+
+
+def command(folder, more, variables):
+    """Start the command with further arguments, and variables of the environment."""
     return subprocess.Popen(
-        [sys.executable, "-m", "eigengame", *map(str, [*arguments, "--host-index", index, *more])],
+        [sys.executable, "-m", "eigengame", *map(str, ["fit", "x.npy", *FIT, *more])],
         cwd=folder,
         env=os.environ
         | {"PYTHONPATH": str(SOURCE), "JAX_PLATFORMS": "cpu"}
-        | {"EIGENGAME_CACHE": str(folder / "compiled")},
+        | {"EIGENGAME_CACHE": str(folder / "compiled")}
+        | variables,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -193,6 +199,36 @@ def test_a_killed_process_ends_the_others_with_a_message_and_a_rerun_goes_on(fol
     other = EigenGamePCA.load(folder / "again.safetensors")
     # Two hundred updates of six rows each: rounding has had time to grow.
     assert metrics.angular_error(one.components_, other.components_).max() < 1e-6
+
+
+def slurm(index, port):
+    """What Slurm tells a task of a job of two on this machine; the port follows from the job's number."""
+    return {
+        "SLURM_JOB_ID": str(port % 2**12),
+        "SLURM_STEP_NODELIST": "localhost",
+        "SLURM_NTASKS": "2",
+        "SLURM_PROCID": str(index),
+        "SLURM_LOCALID": str(index),
+    }
+
+
+def open_mpi(index, port):
+    """The same of Open MPI's launcher."""
+    return {
+        "OMPI_MCA_orte_hnp_uri": f"{port % 2**12 * 2**12}.0;tcp://127.0.0.1:{port}",
+        "OMPI_COMM_WORLD_SIZE": "2",
+        "OMPI_COMM_WORLD_RANK": str(index),
+        "OMPI_COMM_WORLD_LOCAL_RANK": str(index),
+    }
+
+
+@pytest.mark.parametrize("launcher", [slurm, pytest.param(open_mpi, marks=pytest.mark.slow)])
+def test_processes_that_a_launcher_started_find_each_other(folder, launcher):
+    port, name = free_port(), f"{launcher.__name__}.safetensors"
+    more = ("--hosts", "auto", "-o", name)
+    codes, said = ended([command(folder, more, launcher(index, port)) for index in range(2)])
+    assert codes == [0, 0], said
+    assert apart(folder, name) < 1e-8
 
 
 def test_a_process_that_does_not_come_is_told_of(folder):
