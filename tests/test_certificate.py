@@ -7,7 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eigengame import as_rows, metrics, testing
-from eigengame.certificate import angle_bounds, certificate, missed_level
+from eigengame.certificate import (
+    _measured,
+    _measured_there,
+    angle_bounds,
+    certificate,
+    missed_level,
+)
 from eigengame.images import improve, measure
 from eigengame.outcome import Outcome
 from eigengame.probes import draw_probes, power_probes
@@ -257,3 +263,10 @@ def test_with_as_many_players_as_features_nothing_can_be_missed():
     found = refined(goal_of(tol=1e-6), everyone, route="test", used=0)
     assert found.certificate.confidence == 1
     assert found.ending.passes == 1
+
+
+def test_players_too_large_to_be_sent_for_are_measured_alike_where_they_are():
+    _, players, images = draw(4, "exponential", 0.1, 2)
+    given = jnp.asarray(players), jnp.asarray(images)
+    for one, other in zip(_measured(*given), _measured_there(*given), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-12)

@@ -18,6 +18,7 @@ from scipy.linalg import eigh
 from eigengame.game.rounds import residual_directions
 from eigengame.game.rows import full_product
 from eigengame.game.sphere import orthonormalise
+from eigengame.game.wide import long_product
 from eigengame.parallel.gather import whole
 from eigengame.reading import Passes
 
@@ -55,7 +56,7 @@ def image(
     total = jnp.zeros_like(block)
     if mean is None:
         return source.fold(partial(_add, block), total, task=task)
-    level, sums = full_product(mean[None, :], block.T), jnp.zeros((block.shape[0], 1), block.dtype)
+    level, sums = long_product(mean[None, :], block), jnp.zeros((block.shape[0], 1), block.dtype)
     total, sums = source.fold(partial(_add_centred, block, level), (total, sums), task=task)
     return total - sums * mean[None, :]
 
@@ -97,7 +98,7 @@ def measure(source: Passes, players: jax.Array, mean: jax.Array | None) -> Refin
 def improve(source: Passes, now: Refined, mean: jax.Array | None) -> Refined:
     """Return better players by one pass over the residual directions."""
     players, images = now.players
-    gram = full_product(players, images.T)
+    gram = long_product(players, images)
     fresh = residual_directions(players, images, gram)
     directions, pictures = [players, fresh], [images, image(source, fresh, mean)]
     if now.moves is not None:
@@ -146,7 +147,7 @@ def _inner_products(left: jax.Array, right: jax.Array) -> np.ndarray:
     """Return `left @ right.T` in float64, summed in float64 too unless that would be a long sum."""
     if left.size <= 2**25:
         return whole(left).astype(np.float64) @ whole(right).astype(np.float64).T
-    return whole(full_product(left, right.T)).astype(np.float64)
+    return whole(long_product(left, right)).astype(np.float64)
 
 
 def _combine(coefficients: np.ndarray, space: Imaged) -> Imaged:
