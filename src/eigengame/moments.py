@@ -98,6 +98,12 @@ def merge_moments(one: Moments, other: Moments) -> Moments:
     )
 
 
+@jax.jit
+def add_moments(moments: Moments, rows: DenseRows | SparseRows) -> Moments:
+    """Return the moments with one more batch."""
+    return merge_moments(moments, batch_moments(rows))
+
+
 def fade_moments(moments: Moments, keep: jax.Array) -> Moments:
     """Return the moments with every row so far counting `keep` times as much."""
     return Moments(keep * moments.weight, moments.mean, keep * moments.scatter)

@@ -21,6 +21,7 @@ from eigengame.game.wide import MOST_WIDE, kernels_fit
 from eigengame.images import image
 from eigengame.moments import (
     Moments,
+    add_moments,
     batch_moments,
     gathered_moments,
     merge_moments,
@@ -271,7 +272,7 @@ def _cut(found: Found, d: int) -> Found:
 def _count_moments(carry: Any, rows: Any, count: int) -> Any:
     """Add one batch to the moments and the number of rows."""
     moments, seen = carry
-    return _add_moments(moments, rows), seen + count
+    return add_moments(moments, rows), seen + count
 
 
 def _with_step_size(
@@ -314,12 +315,6 @@ def _plain_step(
     return place.kept(
         algorithm, algorithm.update(replace(rows, values=scaled, mean=None), state)[0], k
     )
-
-
-@jax.jit
-def _add_moments(moments: Moments, rows: Any) -> Moments:
-    """Return the moments with one more batch."""
-    return merge_moments(moments, batch_moments(rows))
 
 
 def _unit(rows: DenseRows, mean: jax.Array | None, d: int, place: Placement) -> float:

@@ -19,7 +19,13 @@ from eigengame.game.on_host import ON_HOST, orthonormal
 from eigengame.game.rounds import nearly_orthonormal, whiten
 from eigengame.game.rows import DenseRows, full_product
 from eigengame.in_gram_space import REMEASURED, overlaps_now
-from eigengame.moments import Moments, batch_moments, merge_moments, no_moments
+from eigengame.moments import (
+    Moments,
+    add_moments,
+    batch_moments,
+    merge_moments,
+    no_moments,
+)
 from eigengame.reading import Passes
 from eigengame.stream import Stream, drawn, so_far
 
@@ -121,14 +127,8 @@ def _take_on_host(
     if int(state.step) % REMEASURED == 0:
         overlaps = algorithm.overlaps(state, ON_HOST)
     state, overlaps = algorithm.update_in_span(rows, state, overlaps, ON_HOST)
-    moments = _more_moments(seen.moments, rows)
+    moments = add_moments(seen.moments, rows)
     return WideStream(_looked(algorithm, seen, state, moments, count), overlaps)
-
-
-@jax.jit
-def _more_moments(moments: Moments, rows: DenseRows) -> Moments:
-    """Return the moments with one more batch."""
-    return merge_moments(moments, batch_moments(rows))
 
 
 def _looked(

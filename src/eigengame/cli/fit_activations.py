@@ -188,8 +188,8 @@ def _numbers(text: str | None, option: str) -> list[float] | None:
 
 def _by_layer(pca: Any) -> list[dict[str, Any]]:
     """Return each layer with its share of every component, and of the variance that all explain."""
-    shares, total = pca.layers_.shares(pca.components_), pca.explained_variance_
-    explained = total @ shares / (total.sum() if total.sum() > 0 else 1)
+    shares = pca.layers_.shares(pca.components_)
+    explained = pca.layers_.explained(pca.components_, pca.explained_variance_)
     return [
         {
             "name": layer.name,

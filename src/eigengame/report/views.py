@@ -81,8 +81,8 @@ def layers(model: Any) -> dict[str, Any] | None:
     if found is None:
         return None
     shown = min(model.n_components_, MOST_LAYERED)
-    shares, variance = found.shares(model.components_), model.explained_variance_
-    explained = variance @ shares / (variance.sum() if variance.sum() > 0 else 1)
+    shares = found.shares(model.components_)
+    explained = found.explained(model.components_, model.explained_variance_)
     return {
         "shown": shown,
         "names": found.names,

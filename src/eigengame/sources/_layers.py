@@ -93,6 +93,11 @@ class Layers(tuple[Layer, ...]):
         total = squares.sum(axis=1, keepdims=True)
         return squares / np.where(total > 0, total, 1)
 
+    def explained(self, components: Any, variance: Any) -> np.ndarray:
+        """Return each layer's share of what components of these variances explain together, shape (layers,)."""
+        total = float(np.sum(variance))
+        return np.asarray(variance) @ self.shares(components) / (total if total > 0 else 1)
+
     def at(self, column: int) -> tuple[Layer, tuple[int, ...]]:
         """Return the layer of a feature, and the place in it."""
         layer = next(layer for layer in self if layer.begin <= column < layer.end)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib
 import os
@@ -78,16 +79,9 @@ class ImageFolder(Random):
 
         height, width, channels = self.image_shape
         mode = "L" if channels == 1 else "RGB"
-        try:
-            with Image.open(path) as picture:
-                picture.draft(mode, (2 * width, 2 * height))
-                resized = picture.convert(mode).resize((width, height), Image.Resampling.BICUBIC)
-        except MemoryError:
-            raise
-        except Exception as error:  # decoders raise what they like
-            raise SourceError(
-                f"{path} cannot be read as a picture ({error}): repair or remove it."
-            ) from None
+        with decoding(path), Image.open(path) as picture:
+            picture.draft(mode, (2 * width, 2 * height))
+            resized = picture.convert(mode).resize((width, height), Image.Resampling.BICUBIC)
         return np.asarray(resized, np.uint8).ravel()
 
     def fingerprint(self) -> dict[str, Any]:
@@ -99,6 +93,19 @@ class ImageFolder(Random):
             seen.update(line.encode())
         picture = {"image_shape": list(self.image_shape), "files": seen.hexdigest()[:16]}
         return super().fingerprint() | picture
+
+
+@contextlib.contextmanager
+def decoding(path: str) -> Iterator[None]:
+    """Say which file it was where a picture cannot be decoded."""
+    try:
+        yield
+    except MemoryError:
+        raise
+    except Exception as error:  # decoders raise what they like
+        raise SourceError(
+            f"{path} cannot be read as a picture ({error}): repair or remove it."
+        ) from None
 
 
 def files_of(folder: str) -> Iterator[str]:

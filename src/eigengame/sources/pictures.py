@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from eigengame.sources._base import Source, SourceError
-from eigengame.sources.images import ENDINGS, files_of
+from eigengame.sources.images import ENDINGS, decoding, files_of
 
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 """Of ImageNet's red, green and blue from 0 to 1: what most networks for pictures were trained with."""
@@ -89,22 +89,15 @@ class Pictures:
         from PIL import Image
 
         short = max(self._size, round(BORDER * self._size))
-        try:
-            with Image.open(path) as opened:
-                opened.draft("RGB", (2 * short, 2 * short))
-                picture = opened.convert("RGB")
-                width, height = (
-                    max(short, round(short * one / min(picture.size))) for one in picture.size
-                )
-                left, top = (width - self._size) // 2, (height - self._size) // 2
-                resized = picture.resize((width, height), Image.Resampling.BILINEAR)
-                cut = resized.crop((left, top, left + self._size, top + self._size))
-        except MemoryError:
-            raise
-        except Exception as error:  # decoders raise what they like
-            raise SourceError(
-                f"{path} cannot be read as a picture ({error}): repair or remove it."
-            ) from None
+        with decoding(path), Image.open(path) as opened:
+            opened.draft("RGB", (2 * short, 2 * short))
+            picture = opened.convert("RGB")
+            width, height = (
+                max(short, round(short * one / min(picture.size))) for one in picture.size
+            )
+            left, top = (width - self._size) // 2, (height - self._size) // 2
+            resized = picture.resize((width, height), Image.Resampling.BILINEAR)
+            cut = resized.crop((left, top, left + self._size, top + self._size))
         return _normalised(np.asarray(cut, np.uint8).transpose(2, 0, 1), self._mean, self._std)
 
 
