@@ -116,7 +116,15 @@ def step(
     """Return state, moments and overlaps after one batch."""
     overlaps = overlaps_now(algorithm.wide(state), rows, overlaps, state.step)
     state, overlaps = algorithm.update_in_span(rows, state, overlaps)
-    return state, merge_moments(moments, batch_moments(rows)), overlaps
+    moments = merge_moments(moments, batch_moments(rows))
+    return _with_mean(algorithm, state, moments), moments, overlaps
+
+
+def _with_mean(algorithm: Remembered, state: RememberedState, moments: Moments) -> RememberedState:
+    """Return the state with the mean that moments have: a basis leaves out what is within rounding of the rest."""
+    if not algorithm.center:
+        return state
+    return state._replace(memory=state.memory._replace(mean=moments.mean))
 
 
 def _take_on_host(
@@ -128,6 +136,7 @@ def _take_on_host(
         overlaps = algorithm.overlaps(state, ON_HOST)
     state, overlaps = algorithm.update_in_span(rows, state, overlaps, ON_HOST)
     moments = add_moments(seen.moments, rows)
+    state = _with_mean(algorithm, state, moments)
     return WideStream(_looked(algorithm, seen, state, moments, count), overlaps)
 
 

@@ -360,3 +360,13 @@ def test_players_stay_orthonormal_where_they_are_half_as_many_as_features():
     off = jax.jit(jax.vmap(stream))(jax.random.split(jax.random.key(0), 300))
     # Errors of rounding, and what a single round of a later batch adds before the next tidying.
     assert float(jnp.max(off)) < 1e-3
+
+
+def test_the_mean_is_exact_in_gram_space_too_where_rows_are_nearly_of_low_rank():
+    """What a basis takes for rounding, a thousandth of the rows here, is still part of their mean."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(8, 2)) @ rng.normal(size=(2, D)) + 1e-3 * rng.normal(size=(8, D))
+    game = Remembered(extra=2, center=True, space="gram")
+    played = play_stream(game, [x.astype(np.float32), (x[::-1] + 1).astype(np.float32)], k=3)
+    true = (2 * x.mean(axis=0) + 1) / 2
+    np.testing.assert_allclose(played.state.memory.mean, true, atol=1e-6)

@@ -190,6 +190,8 @@ class Remembered:
 
         So squares stay in range over the whole range of the dtype.
         """
+        # By the rows themselves: a basis leaves out what is within rounding of the rest, a mean does not.
+        exact, _ = RememberedRows.of(rows, memory, center=self.center).mean_and_weight()
         values = rows.dense().astype(memory.players.dtype)
         size = jnp.max(jnp.abs(values))
         if self.center:
@@ -199,7 +201,7 @@ class Remembered:
         rows = replace(rows, values=values / size, mean=None)
         overlaps = overlaps_of(list(map(rows.columns, self._wide(scaled))))
         after, _ = self._equilibrium(rows, scaled, overlaps, ON_DEVICE)
-        return after._replace(strengths=after.strengths * size * size, mean=after.mean * size)
+        return after._replace(strengths=after.strengths * size * size, mean=exact)
 
     def _equilibrium(
         self, rows: DenseRows, memory: Memory, overlaps: jax.Array, touch: Touches

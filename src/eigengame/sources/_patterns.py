@@ -12,6 +12,10 @@ TOKENS = re.compile(r"\*\*|\*|\?|\[[^\]]+\]|.")
 MEANT = {"**": ".*", "*": "[^.]*", "?": "[^.]"}
 
 
+FEW = 12
+"""Names that are listed in an error."""
+
+
 def matching(pattern: str, names: Sequence[str]) -> list[str]:
     """Return the names that a pattern means.
 
@@ -41,7 +45,8 @@ def chosen(
     for pattern, matched in found.items():
         if not matched:
             near = difflib.get_close_matches(pattern, names, n=5, cutoff=0.4)
-            like = f"near it are {', '.join(near)}" if near else f"there are {len(names)} others"
+            few = ", ".join(names) if len(names) <= FEW else f"{len(names)} others"
+            like = f"near it are {', '.join(near)}" if near else f"there are {few}"
             raise SourceError(
                 f"layers: {pattern!r} matches nothing in {owner}; {like}: {how} lists all."
             )
