@@ -70,7 +70,9 @@ def test_a_pattern_that_matches_nothing_is_told_what_is_near():
         SourceError, match=r"'layr1.0' matches nothing in net; near it are layer1.0"
     ):
         chosen(["fc", "layr1.0"], NAMES, "net", "this")
-    with pytest.raises(SourceError, match="there are 8 others: this lists all"):
+    with pytest.raises(SourceError, match=f"there are {', '.join(NAMES)}: this lists all"):
         chosen(["zzz"], NAMES, "net", "this")
+    with pytest.raises(SourceError, match="there are 80 others: this lists all"):
+        chosen(["zzz"], 10 * NAMES, "net", "this")
     with pytest.raises(SourceError, match="give at least one name"):
         chosen([], NAMES, "net", "this")
