@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import jax
@@ -22,6 +23,7 @@ from eigengame.sources._torch_copy import (
     working_copy,
 )
 from eigengame.sources._torch_outputs import Filling, Looking, Take
+from eigengame.sources._torch_replay import Replay
 
 LIST = "[name for name, _ in model.named_modules()]"
 
@@ -35,7 +37,7 @@ class TorchNetwork:
         Never changed: hooks are there during a forward only, and so is evaluation mode.
     layers : sequence of str, or None
         Names or patterns of modules; None for the blocks, see `blocks_of`.
-    dtype, device, channels_last, nonfinite, name
+    dtype, device, channels_last, nonfinite, replay, name
         As for `activations`.
     """
 
@@ -48,9 +50,10 @@ class TorchNetwork:
         device: Any,
         channels_last: Any,
         nonfinite: str,
+        replay: bool,
         name: str,
     ) -> None:
-        self.name, self._nonfinite = name, nonfinite
+        self.name, self._nonfinite, self._replays = name, nonfinite, replay
         self.device = device_of(model, device, name)
         precision = precision_of(dtype, self.device)
         self.dtype = jnp.dtype(precision)
@@ -67,6 +70,8 @@ class TorchNetwork:
             for one in names:
                 self._hooked.setdefault(modules[one], one)
         self._buffers: list[Any] = []
+        self._weights: tuple[int, ...] = ()
+        self._replay = Replay(False)
         self.layers = Layers()
 
     def look(self, first: Any) -> Layers:
@@ -88,7 +93,7 @@ class TorchNetwork:
 
     def lie_as(self, wanted: Layers) -> Layers:
         """Write layers where an earlier source had them, in the same memory format."""
-        self.layers = wanted
+        self.layers, self._buffers = wanted, []
         return wanted
 
     def blocks(self, batches: Iterator[Any], size: int, row: int) -> Iterator[Block]:
@@ -99,26 +104,33 @@ class TorchNetwork:
         and has by then waited for the update before the last. So at most two buffers are being read while
         a third is filled.
         """
-        import torch
-
         buffers = self._room_for(size)
-        flags = torch.ones(size, dtype=torch.bool, device=self.device)
+        flags = self._flags
         number, filled = 0, 0
         for batch in batches:
             count, begin, moved = rows_of(batch, self.name), 0, self._moved(batch)
             while begin < count:
                 end = min(begin + size - filled, count)
-                part = buffers[number][filled : filled + end - begin]
-                good = flags[filled : filled + end - begin]
-                filling = Filling(self.name, self.layers, part, good, row, self._nonfinite)
-                self._forward(sliced(moved, begin, end) if end - begin < count else moved, filling)
-                filling.finish()
+                part, good = (
+                    one[filled : filled + end - begin] for one in (buffers[number], flags)
+                )
+                fill = partial(self._fill, part, good, row)
+                if end - begin == size:
+                    self._replay(number, sliced(moved, begin, end), fill)
+                else:
+                    fill(sliced(moved, begin, end))
                 filled, row, begin = filled + end - begin, row + end - begin, end
                 if filled == size:
                     yield self._block(buffers[number], flags)
                     number, filled = (number + 1) % ROTATED, 0
         if filled:
             yield self._block(buffers[number][:filled], flags[:filled])
+
+    def _fill(self, rows: Any, good: Any, row: int, inputs: Any) -> None:
+        """Write what the network makes of some inputs into rows of a buffer, the first of which is row `row`."""
+        filling = Filling(self.name, self.layers, rows, good, row, self._nonfinite)
+        self._forward(inputs, filling)
+        filling.finish()
 
     def _block(self, rows: Any, flags: Any) -> Block:
         """Hand rows to JAX without a copy; DLPack lets its stream wait for torch's."""
@@ -193,12 +205,19 @@ class TorchNetwork:
         import torch
 
         if not self._buffers or self._buffers[0].shape[0] != size:
-            self._buffers = []
+            self._buffers, self._replay = [], Replay(False)
             dtype = getattr(torch, self.dtype.name)
             shape = (size, self.layers.width)
+            self._flags = torch.ones(size, dtype=torch.bool, device=self.device)
             self._buffers = [
                 torch.empty(shape, dtype=dtype, device=self.device) for _ in range(ROTATED)
             ]
+            self._weights = ()
+        # A recording knows weights by where they are: the user's own may have been moved since.
+        weights = tuple(one.data_ptr() for one in self._model.state_dict().values())
+        if weights != self._weights:
+            self._weights = weights
+            self._replay = Replay(self._replays and self.device.type == "cuda")
         return self._buffers
 
     def room(self) -> int | None:

@@ -101,7 +101,7 @@ class Filling:
                 f"but {shape} at first: bring all inputs to one shape, or pool."
             )
         part = self._rows[:, layer.begin : layer.end].view(len(self._rows), *layer.stored)
-        part.copy_(tensor.movedim(1, -1) if layer.channels_last else tensor)
+        _copy(part, tensor.movedim(1, -1) if layer.channels_last else tensor)
         if self._nonfinite == "zero":
             torch.nan_to_num(part, 0.0, 0.0, 0.0, out=part)
         elif self._nonfinite == "skip":
@@ -116,6 +116,21 @@ class Filling:
             )
         if self._nonfinite == "skip":
             self._rows.masked_fill_(~self._good[:, None], 0)
+
+
+def _copy(place: Any, tensor: Any) -> None:
+    """Copy rows of numbers to where they belong: 16 bytes at a time where they allow it, twice as fast as 2."""
+    import torch
+
+    if tensor.is_contiguous() and tensor.dtype == place.dtype:
+        shape, size = (len(tensor), tensor.numel() // len(tensor)), tensor.element_size()
+        place, tensor = place.view(shape), tensor.view(shape)
+        both = (place, tensor)
+        steps = [size * step for one in both for step in (one.storage_offset(), one.stride(0))]
+        begins = [one.data_ptr() for one in both]
+        if all(step % 16 == 0 for step in (*steps, *begins, size * shape[1])):
+            place, tensor = (one.view(torch.complex128) for one in both)
+    place.copy_(tensor)
 
 
 def again(name: str, runs: int) -> str:

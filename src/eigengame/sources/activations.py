@@ -28,6 +28,7 @@ def activations(
     key: int | str | None = 0,
     channels_last: bool | Literal["auto"] = "auto",
     nonfinite: Literal["raise", "skip", "zero"] = "raise",
+    replay: bool = True,
     name: str | None = None,
 ) -> ActivationsSource:
     r"""Return the activations of a network as rows to fit: one row for each input, layers side by side.
@@ -63,6 +64,10 @@ def activations(
     nonfinite : {"raise", "skip", "zero"}
         What becomes of NaN and infinity: an error at the end of the pass that names the layer, a row
         passed over, or 0.
+    replay : bool
+        Whether the forward of a torch network on a GPU is recorded, for batches of one shape, and replayed (a
+        CUDA graph): a network of many layers takes longer to launch than to compute. One that cannot be
+        recorded is run as it is. Give False where the forward's Python itself differs between batches.
     name : str, optional
 
     Returns
@@ -92,6 +97,7 @@ def activations(
             device=device,
             channels_last=channels_last,
             nonfinite=nonfinite,
+            replay=replay,
             name=name,
         )
     elif not callable(model):

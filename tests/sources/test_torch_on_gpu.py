@@ -1,0 +1,109 @@
+"""What only a GPU can show: forwards recorded and replayed, and handed to JAX where they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from eigengame import EigenGamePCA, activations
+from eigengame.metrics import angular_error
+
+torch = pytest.importorskip("torch", reason="torch is not installed")
+if not torch.cuda.is_available():
+    pytest.skip("no GPU that torch can use", allow_module_level=True)
+
+
+class Network(torch.nn.Module):
+    """Convolutions, a norm and a linear layer; `branches` makes it wait for the GPU in its forward."""
+
+    def __init__(self, branches: bool = False) -> None:
+        super().__init__()
+        self.conv = torch.nn.Conv2d(3, 8, 3, padding=1)
+        self.norm = torch.nn.BatchNorm2d(8)
+        self.head = torch.nn.Linear(8 * 16 * 16, 40)
+        self.branches = branches
+
+    def forward(self, x: Any) -> Any:
+        x = torch.relu(self.norm(self.conv(x)))
+        if self.branches and float(x.sum()) > 0:
+            x = 2 * x
+        return self.head(x.flatten(1))
+
+
+def made(branches: bool = False, seed: int = 0) -> Any:
+    torch.manual_seed(seed)
+    return Network(branches).cuda().eval()
+
+
+def pictures(rows: int = 200, size: int = 32) -> list[Any]:
+    drawn = torch.randn(rows, 3, 16, 16, generator=torch.Generator().manual_seed(1))
+    return list(drawn.split(size))
+
+
+def rows_of(source: Any, size: int = 32) -> np.ndarray:
+    return np.concatenate(
+        [np.asarray(block.values, np.float32) for block in source.blocks(0, size)]
+    )
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("nonfinite", ["raise", "skip", "zero"])
+def test_a_replayed_forward_gives_the_same_rows(dtype: str, nonfinite: Any) -> None:
+    network, given = made(), pictures()
+    options: dict[str, Any] = {"dtype": dtype, "nonfinite": nonfinite, "layers": ["conv", "head"]}
+    plain = rows_of(activations(network, given, replay=False, **options))
+    source = activations(network, given, **options)
+    for _ in range(2):
+        np.testing.assert_array_equal(rows_of(source), plain)
+    replay = source._network._replay
+    assert replay.refused is None
+    assert len(replay._recorded) == 3
+
+
+def test_what_cannot_be_recorded_runs_as_it_is() -> None:
+    network, given = made(branches=True), pictures()
+    source = activations(network, given, dtype="float32")
+    plain = activations(network, given, dtype="float32", replay=False)
+    np.testing.assert_array_equal(rows_of(source), rows_of(plain))
+    assert source._network._replay.refused is not None
+
+
+def test_weights_that_moved_are_seen() -> None:
+    network, given = made(), pictures()
+    source = activations(network, given, dtype="float32")
+    before = rows_of(source)
+    network.cpu()
+    with torch.no_grad():
+        network.conv.weight.mul_(-1)
+    network.cuda()
+    after = rows_of(source)
+    assert np.abs(after - before).max() > 0.1
+    plain = activations(network, given, dtype="float32", replay=False)
+    np.testing.assert_array_equal(after, rows_of(plain))
+
+
+def test_batches_of_changing_sizes_are_cut_into_blocks() -> None:
+    network, given = made(), [*pictures(200), *pictures(70, 7)]
+    source = activations(network, given, dtype="float32")
+    plain = activations(network, given, dtype="float32", replay=False)
+    np.testing.assert_array_equal(rows_of(source), rows_of(plain))
+
+
+def test_a_nan_is_left_out_when_replayed() -> None:
+    network, given = made(), pictures()
+    given[4][3] = np.nan
+    source = activations(network, given, dtype="float32", nonfinite="skip")
+    weights = [block.weights for block in source.blocks(0, 32)]
+    assert [int(32 - one.sum()) for one in weights[:-1]] == [0, 0, 0, 0, 1, 0]
+
+
+@pytest.mark.parametrize("center", [True, False])
+def test_components_are_those_of_float64(center: bool) -> None:
+    source = activations(made(), pictures(512, 64), dtype="float32")
+    rows = rows_of(source, 64).astype(np.float64)
+    rows = rows - rows.mean(axis=0) if center else rows
+    true = np.linalg.svd(rows, full_matrices=False)[2][:4]
+    pca = EigenGamePCA(4, center=center, tol=1e-3, random_state=0).fit(source)
+    assert angular_error(pca.components_, true).max() < 1e-3
