@@ -258,6 +258,19 @@ def test_float32_ends_at_its_floor_and_keeps_the_best_it_had():
     )
 
 
+def test_a_first_component_that_is_much_larger_does_not_end_refinement_for_the_others():
+    # All residuals are soon small beside the first value: that is not yet the floor for the others.
+    spectrum = np.append(1e4, 0.95 ** np.arange(149))
+    problem = testing.rows_with(spectrum, 400, seed=3)
+    rows = as_rows(problem.data.astype("float32"))
+    goal = Goal(Given(rows), None, 12, 1.0, passes=60, tol=0.05, seed=0)
+    begun = jnp.asarray(testing.orthogonal(150, 5)[:16], "float32")
+    found = refined(goal, begun, route="test", used=0)
+    assert found.certificate.angle.max() <= 0.05
+    off = metrics.angular_error(found.components.astype("float64"), problem.components[:12])
+    assert off.max() < 0.01
+
+
 def test_with_as_many_players_as_features_nothing_can_be_missed():
     everyone = jnp.asarray(testing.orthogonal(D, 3))
     found = refined(goal_of(tol=1e-6), everyone, route="test", used=0)

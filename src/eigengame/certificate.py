@@ -22,11 +22,13 @@ import math
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from scipy.stats import chi2
 
 from eigengame.game import theory
+from eigengame.game.rarely import rarely
 from eigengame.game.rows import full_product
 from eigengame.game.sphere import project_tangent, safe_norms
 from eigengame.game.wide import long_product
@@ -221,13 +223,24 @@ def _measured(players: Any, images: Any) -> Measured:
 def _measured_there(players: Any, images: Any) -> Measured:
     """Return the same of players too large to be sent for: only small matrices leave the device."""
     v, mv = jnp.asarray(players), jnp.asarray(images)
-    product = np.asarray(long_product(v, mv), np.float64)
+    product = np.asarray(_long_product(v, mv), np.float64)
     gram = (product + product.T) / 2
-    residuals = mv - full_product(jnp.asarray(gram, v.dtype), v)
-    couplings = np.asarray(long_product(residuals, residuals), np.float64)
-    steps = jnp.asarray(2 * _coefficients(gram).T, v.dtype)
+    small = jnp.asarray(gram, v.dtype), jnp.asarray(2 * _coefficients(gram).T, v.dtype)
+    couplings, lengths = _couplings_there(v, mv, *small)
+    return gram, np.asarray(couplings, np.float64), np.asarray(lengths, np.float64)
+
+
+_long_product = rarely(long_product)
+
+
+@rarely
+def _couplings_there(
+    v: jax.Array, mv: jax.Array, gram: jax.Array, steps: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """Return inner products of residuals, and lengths of gradients that these steps make of images."""
+    residuals = mv - full_product(gram, v)
     gradient = project_tangent(v, full_product(steps, mv))
-    return gram, couplings, np.asarray(safe_norms(gradient), np.float64)
+    return long_product(residuals, residuals), safe_norms(gradient)
 
 
 def _coefficients(gram: np.ndarray) -> np.ndarray:

@@ -42,7 +42,7 @@ def rows_on_device(
     wide = np.dtype(dtype) == np.float64
     if wide or weighted or values.shape != shape:
         values = _ready(values, roots[: len(values)], shape, weighted, np.dtype(dtype))
-    return DenseRows(place.batch(values), place.per_row(roots))
+    return place.dense(place.batch(values), place.per_row(roots))
 
 
 @partial(jax.jit, static_argnums=(2, 3, 4))

@@ -15,10 +15,11 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.linalg import eigh
 
+from eigengame.game.rarely import rarely
 from eigengame.game.rounds import residual_directions
 from eigengame.game.rows import full_product
 from eigengame.game.sphere import orthonormalise
-from eigengame.game.wide import long_product
+from eigengame.game.wide import long_product, scores_of, with_directions
 from eigengame.parallel.gather import whole
 from eigengame.reading import Passes
 
@@ -76,7 +77,7 @@ def _add_centred(
 @jax.jit
 def _accumulate(rows: Any, block: jax.Array, total: jax.Array) -> jax.Array:
     """Add one batch's share of M W."""
-    return total + rows.directions(rows.scores(block))
+    return with_directions(total, scores_of(rows, block), rows)
 
 
 @jax.jit
@@ -85,8 +86,8 @@ def _accumulate_centred(
 ) -> tuple[jax.Array, jax.Array]:
     """Add one batch's share of M W by scores less those of the mean, and of their sums."""
     constant = rows.constant()
-    scores = rows.scores(block) - constant * level
-    return total + rows.directions(scores), sums + full_product(scores.T, constant)
+    scores = scores_of(rows, block) - constant * level
+    return with_directions(total, scores, rows), sums + full_product(scores.T, constant)
 
 
 def measure(source: Passes, players: jax.Array, mean: jax.Array | None) -> Refined:
@@ -98,14 +99,19 @@ def measure(source: Passes, players: jax.Array, mean: jax.Array | None) -> Refin
 def improve(source: Passes, now: Refined, mean: jax.Array | None) -> Refined:
     """Return better players by one pass over the residual directions."""
     players, images = now.players
-    gram = long_product(players, images)
-    fresh = residual_directions(players, images, gram)
+    fresh = _fresh(players, images)
     directions, pictures = [players, fresh], [images, image(source, fresh, mean)]
     if now.moves is not None:
         directions.append(now.moves.directions)
         pictures.append(now.moves.images)
     space = Imaged(jnp.concatenate(directions), jnp.concatenate(pictures))
     return _settle_all(space, players.shape[0])
+
+
+@rarely
+def _fresh(players: jax.Array, images: jax.Array) -> jax.Array:
+    """Return the residual directions."""
+    return residual_directions(players, images, long_product(players, images))
 
 
 def _settle_all(space: Imaged, k: int) -> Refined:
@@ -147,10 +153,18 @@ def _inner_products(left: jax.Array, right: jax.Array) -> np.ndarray:
     """Return `left @ right.T` in float64, summed in float64 too unless that would be a long sum."""
     if left.size <= 2**25:
         return whole(left).astype(np.float64) @ whole(right).astype(np.float64).T
-    return whole(long_product(left, right)).astype(np.float64)
+    return whole(_long_product(left, right)).astype(np.float64)
+
+
+_long_product = rarely(long_product)
 
 
 def _combine(coefficients: np.ndarray, space: Imaged) -> Imaged:
     """Return combinations of directions and, alike, of their images."""
-    turn = jnp.asarray(coefficients, space.directions.dtype)
+    return _combined(jnp.asarray(coefficients, space.directions.dtype), space)
+
+
+@rarely
+def _combined(turn: jax.Array, space: Imaged) -> Imaged:
+    """Return the same, compiled."""
     return Imaged(full_product(turn, space.directions), full_product(turn, space.images))

@@ -12,6 +12,7 @@ import numpy as np
 
 from eigengame.game.rows import DenseRows
 from eigengame.game.sparse_rows import SparseRows
+from eigengame.game.wide import rows_fit
 from eigengame.parallel.placement import ONE_DEVICE, Placement
 
 
@@ -62,6 +63,10 @@ def batch_moments(rows: DenseRows | SparseRows) -> Moments:
 
 def _column_sums(rows: DenseRows) -> tuple[jax.Array, jax.Array]:
     """Return the sum and the sum of squares of each column (d,), in at least float32."""
+    if type(rows) is DenseRows and rows_fit(rows.values):
+        from eigengame.game import pass_kernels
+
+        return pass_kernels.column_sums(rows.constant()[:, 0], rows.values)
     if jax.default_backend() == "gpu" and rows.parts == 1:
         # Both in one reading of the rows.
         values = rows.values.astype(jnp.promote_types(rows.values.dtype, jnp.float32))

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from eigengame.certificate import missed_level
+from eigengame.game.rarely import rarely
 from eigengame.game.rows import full_product
 from eigengame.images import image
 from eigengame.parallel.gather import whole
@@ -59,6 +60,7 @@ def power_probes(
     return after._replace(level=min(probes.level, seen * float(np.exp(shift / powers))))
 
 
+@rarely
 def _outside(directions: jax.Array, players: jax.Array) -> jax.Array:
     """Return the directions without their part in the players' span, twice over."""
     for _ in range(2):

@@ -125,7 +125,7 @@ def _improved(
     while used < goal.passes and not goal.met(found) and not goal.source.stopped:
         now, used = improve(goal.source, now, goal.mean), used + 1
         after = goal.certify(now)
-        stalled = 0 if _merit(after) < 0.7 * _merit(found) else stalled + 1
+        stalled = 0 if _went_on(found, after) else stalled + 1
         if _merit(after) < _merit(found):
             best, found = now, after
         if stalled >= 2 and _at_floor(found, dtype):
@@ -169,9 +169,18 @@ def certify(goal: Goal, players: jax.Array) -> Certificate:
     return replace(found, angle=np.minimum(found.angle + turned, math.pi / 2))
 
 
-def _merit(found: Certificate) -> float:
-    """Return how far the worst component may be off, finer than pi/2 where no bound holds yet."""
-    return float(np.max(found.angle) + np.max(found.residual) / max(found.rayleigh[0], 1e-300))
+def _merit(found: Certificate) -> tuple[float, float]:
+    """Return how far the worst component may be off and, where no bound holds yet, how far it is from settled."""
+    # Each by its own size: beside a first component that is much larger, no other would seem to move.
+    least = float(np.finfo(np.float32).eps) * max(float(found.rayleigh[0]), 1e-300)
+    unsettled = found.residual / np.maximum(found.rayleigh, least)
+    return float(np.max(found.angle)), float(np.max(unsettled))
+
+
+def _went_on(before: Certificate, after: Certificate) -> bool:
+    """Say whether a pass took a good part off the worst component's bound, or off what it is from settled."""
+    pairs = zip(_merit(before), _merit(after), strict=True)
+    return any(new < 0.8 * old for old, new in pairs)
 
 
 def _at_floor(found: Certificate, dtype: Any) -> bool:

@@ -16,6 +16,7 @@ import numpy as np
 from eigengame.algorithms import Remembered
 from eigengame.algorithms.remembered import RememberedState
 from eigengame.game.on_host import ON_HOST, orthonormal
+from eigengame.game.rarely import rarely
 from eigengame.game.rounds import nearly_orthonormal, whiten
 from eigengame.game.rows import DenseRows, full_product
 from eigengame.in_gram_space import REMEASURED, overlaps_now
@@ -64,10 +65,13 @@ def one_pass(
         tell=lambda wide: so_far(wide.seen),
     )
     # Players are as orthonormal as inner products of rows tell, which lose digits where rows are much alike.
-    tidy = orthonormal if hosted else nearly_orthonormal
+    tidy = orthonormal if hosted else _tidied
     state = wide.seen.state
     memory = state.memory._replace(players=tidy(state.memory.players))
     return wide.seen._replace(state=state._replace(memory=memory))
+
+
+_tidied = rarely(nearly_orthonormal)
 
 
 def begun(algorithm: Remembered, k: int, d: int, dtype: Any, seed: int) -> WideStream:
@@ -90,7 +94,7 @@ def _of_nothing(
     return WideStream(Stream(state, no_moments(d, dtype), 0, (start, start)), overlaps)
 
 
-@partial(jax.jit, static_argnums=(0, 1, 2, 3))
+@partial(rarely, static_argnums=(0, 1, 2, 3))
 def _drawn_there(algorithm: Remembered, k: int, d: int, dtype: Any, seed: int) -> RememberedState:
     """Return an empty memory with random orthonormal players: nearly orthogonal as drawn, d being large."""
     draws = jax.random.normal(jax.random.key(seed), (algorithm.players_for(k, d), d), dtype)

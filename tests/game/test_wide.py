@@ -1,10 +1,11 @@
-"""Both touches of width d: the kernels, run by the interpreter, against plain products and against float64."""
+"""Touches of width d: the kernels, run by the interpreter, and plain products against float64."""
 
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from eigengame.game import wide, wide_kernels
+from eigengame import DenseRows
+from eigengame.game import pass_kernels, wide, wide_kernels
 
 ROWS = 16
 
@@ -45,6 +46,31 @@ def test_kernels_combine_as_float64_does(players, vector, d):
     # Two parts of 8 bits: products are exact to 2^-17 of what is multiplied.
     tolerance = 2**-17 * np.sqrt(k + ROWS) * 16
     np.testing.assert_allclose(np.concatenate(moved), turn @ w + fresh @ x, atol=tolerance)
+
+
+@pytest.mark.parametrize(("players", "d"), [(32, 512), (47, 600), (5, 1100)])
+def test_kernels_of_a_pass_add_up_what_float64_does(players, d):
+    (total,), rows = arrays(players, False, d, seed=3)
+    rng = np.random.default_rng(4)
+    given, roots = rng.normal(size=(ROWS, players)), rng.uniform(size=ROWS)
+    x, v = np.asarray(rows, np.float64), np.asarray(total, np.float64)
+    scores = wide_kernels.scores(total, rows, interpret=True)
+    # Players in two parts of 8 bits, as above.
+    np.testing.assert_allclose(scores, x @ v.T, atol=2**-17 * np.sqrt(d) * 4)
+    made = pass_kernels.added(total, jnp.asarray(given, jnp.float32), rows, interpret=True)
+    np.testing.assert_allclose(made, v + given.T @ x, atol=2e-5)
+    found = pass_kernels.column_sums(jnp.asarray(roots, jnp.float32), rows, interpret=True)
+    np.testing.assert_allclose(found[0], roots @ x, atol=2e-5)
+    np.testing.assert_allclose(found[1], np.sum(x**2, axis=0), rtol=1e-5)
+
+
+def test_plain_passes_are_those_of_float64():
+    (block,), rows = arrays(5, False, 300)
+    x, w = np.asarray(rows, np.float64), np.asarray(block, np.float64)
+    scores = wide.scores_of(DenseRows(rows), block)
+    np.testing.assert_allclose(scores, x @ w.T, rtol=1e-5, atol=1e-4)
+    made = wide.with_directions(block, scores, DenseRows(rows))
+    np.testing.assert_allclose(made, w + (x @ w.T).T @ x, rtol=1e-5, atol=1e-3)
 
 
 def test_plain_products_are_those_of_float64():

@@ -14,6 +14,7 @@ from eigengame.experiments._families import eigengame
 from eigengame.feed import Feed
 from eigengame.game.sphere import random_players
 from eigengame.game.utilities import penalties, rewards
+from eigengame.game.wide import scores_of
 from eigengame.reading import Reading
 from eigengame.sources import Source
 
@@ -69,5 +70,5 @@ def _update(algorithm: Alpha, rows: Any, state: Any) -> Any:
 @jax.jit
 def _gram(rows: Any, players: jax.Array) -> jax.Array:
     """Return one batch's inner products of scores, shape (k, k)."""
-    scores = rows.scores(players)
+    scores = scores_of(rows, players)
     return rows.gram(scores, scores)

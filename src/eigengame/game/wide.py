@@ -3,7 +3,8 @@ r"""The two touches of width $d$ that an update in Gram space takes.
 Let $W$ be vectors that an update starts from, players and perhaps a mean, and $X$ a batch of rows. All an
 update needs to know of them are inner products, $XX^\top$ and $XW^\top$ (the first touch); all it may make
 are combinations, $W' = PW + QX$ (the second). Both read $X$ and $W$ once. On a GPU they are kernels that
-tile $d$; elsewhere, and for shapes the kernels do not take, plain products.
+tile $d$; elsewhere, and for shapes the kernels do not take, plain products. Passes that only measure take the
+same rows in two halves: scores, and directions added to a total.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from eigengame.game.rows import full_product
+from eigengame.game.rows import DenseRows, Rows, full_product
 
 
 def inner_products(wide: Sequence[jax.Array], rows: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -93,6 +94,28 @@ def combined(
     return [made(*pair) for pair in pairs]
 
 
+def scores_of(rows: Rows, block: jax.Array) -> jax.Array:
+    r"""Return $Y = ZW^\top$, shape (m, K), for a block (K, d)."""
+    if type(rows) is not DenseRows:
+        return rows.scores(block)
+    if kernels_fit([block], rows.values):
+        from eigengame.game import wide_kernels
+
+        return wide_kernels.scores(block, rows.values)
+    if jax.default_backend() == "gpu":
+        return long_product(rows.values.astype(block.dtype), block)
+    return rows.scores(block)
+
+
+def with_directions(total: jax.Array, scores: jax.Array, rows: Rows) -> jax.Array:
+    r"""Return $T + Y^\top Z$, shape (K, d)."""
+    if type(rows) is DenseRows and kernels_fit([total], rows.values):
+        from eigengame.game import pass_kernels
+
+        return pass_kernels.added(total, scores, rows.values)
+    return total + rows.directions(scores)
+
+
 def applied(coefficients: jax.Array, wide: Sequence[Any], rows: Any) -> jax.Array:
     """Return coefficients as `combined` applies them to these arrays: kernels round them."""
     if kernels_fit(wide, rows):
@@ -132,17 +155,19 @@ WORTH = 2**16
 def kernels_fit(wide: Sequence[Any], rows: Any) -> bool:
     """Say whether the kernels take arrays of these shapes and dtypes.
 
-    On a GPU: float32 players and at most one vector more, and rows in bfloat16, 16 to 128, a power of two.
+    On a GPU: float32 players and at most one vector more, and rows as `rows_fit` says.
     """
-    m, d = rows.shape
-    players = wide[0]
     one_more = len(wide) == 1 or (len(wide) == 2 and wide[1].shape[0] == 1)
+    few = sum(part.shape[0] for part in wide) <= MOST_WIDE
+    return rows_fit(rows) and wide[0].dtype == jnp.float32 and one_more and few
+
+
+def rows_fit(rows: Any) -> bool:
+    """Say whether the kernels take such rows: on a GPU, bfloat16, 16 to 128 of them and a power of two."""
+    m, d = rows.shape
     return (
         jax.default_backend() == "gpu"
         and rows.dtype == jnp.bfloat16
-        and players.dtype == jnp.float32
-        and one_more
-        and sum(part.shape[0] for part in wide) <= MOST_WIDE
         and 16 <= m <= MOST_ROWS
         and m & (m - 1) == 0
         and d >= WORTH
