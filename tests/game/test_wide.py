@@ -48,7 +48,7 @@ def test_kernels_combine_as_float64_does(players, vector, d):
     np.testing.assert_allclose(np.concatenate(moved), turn @ w + fresh @ x, atol=tolerance)
 
 
-@pytest.mark.parametrize(("players", "d"), [(32, 512), (47, 600), (5, 1100)])
+@pytest.mark.parametrize(("players", "d"), [(32, 2048), (47, 2100), (5, 4200)])
 def test_kernels_of_a_pass_add_up_what_float64_does(players, d):
     (total,), rows = arrays(players, False, d, seed=3)
     rng = np.random.default_rng(4)

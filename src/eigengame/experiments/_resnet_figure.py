@@ -77,7 +77,7 @@ def draw_maps(axes: Any, results: Results) -> None:
     """Draw the mean over the channels of Block 1 for every component, in lines of eight."""
     maps = np.asarray(results["drawn"]["maps"], float)
     count, side, _ = maps.shape
-    step, lines = side + -(-side // 6), -(-count // ACROSS)
+    step, lines = side + -(-side // 4), -(-count // ACROSS)
     wall = np.full((lines * step, ACROSS * step), np.nan)
     for i, one in enumerate(maps):
         top, left = step * (i // ACROSS), step * (i % ACROSS)

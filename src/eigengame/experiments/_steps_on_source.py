@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from eigengame import Alpha
+from eigengame import InGramSpace
 from eigengame.experiments._families import eigengame
 from eigengame.feed import Feed
 from eigengame.game.sphere import random_players
@@ -36,7 +36,8 @@ def play_steps(
     seed : int
         Of the start.
     """
-    algorithm = eigengame(step)
+    # The same but for rounding, and on a GPU several times as fast.
+    algorithm = InGramSpace(eigengame(step))
     state = algorithm.init(random_players(seed, k, source.shape[1], np.float32))
     reading = Reading(Feed(source, batch, np.dtype(np.float32)))
     for _ in range(passes):
@@ -62,7 +63,7 @@ def earned_and_lost(
 
 
 @partial(jax.jit, static_argnums=0)
-def _update(algorithm: Alpha, rows: Any, state: Any) -> Any:
+def _update(algorithm: InGramSpace, rows: Any, state: Any) -> Any:
     """Return the state after one batch."""
     return algorithm.update(rows, state)[0]
 

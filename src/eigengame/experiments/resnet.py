@@ -81,7 +81,7 @@ class Size(NamedTuple):
     steps: int
 
 
-FULL = Size(1000, 4, 224, None, k=32, batch=128, passes=24, steps=60)
+FULL = Size(1000, 4, 224, None, k=32, batch=128, passes=24, steps=150)
 QUICK = Size(
     48, 1, 32, ("layer1.2", "layer2.3", "layer3.5", "layer4.2"), k=8, batch=24, passes=12, steps=2
 )

@@ -20,10 +20,10 @@ from eigengame.game.tiles import TILE, called, load, pieces_of, shares, split, s
 PARTS = 3
 """Parts of scores: all bits of a float32, for what is added up here is not measured again."""
 
-COLUMNS = 512
+COLUMNS = 2048
 """Columns of a tile for moments."""
 
-TOGETHER = 16
+TOGETHER = 4
 """Rows that are loaded together for moments."""
 
 

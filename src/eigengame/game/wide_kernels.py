@@ -172,11 +172,12 @@ def _combine(*refs: Any, k: int, parts: int, each: int, tiles: int, tile: int) -
         # A third part, lest what hardly moves loses its last bits in every update.
         under = [parts_of(load(wide, k, *of, columns), PARTS + 1) for of in pieces]
         for to, row_turns, turns_of in zip(pieces, of_rows, of_wide, strict=True):
-            total = triton.dot(row_turns[0], x)
-            for coefficients in row_turns[1:]:
-                total = total + triton.dot(coefficients, x)
-            for turn, parted in zip(turns_of, under, strict=True):
-                for p, q in ((0, 0), (0, 1), (1, 0), (0, 2)):
+            # What is small comes first, and a piece's own players last: sums are cut by as much as they are large.
+            total = triton.dot(row_turns[1], x)
+            total = total + triton.dot(row_turns[0], x)
+            last = sorted(zip(pieces, turns_of, under, strict=True), key=lambda one: one[0] == to)
+            for p, q in ((0, 2), (1, 0), (0, 1), (0, 0)):
+                for _, turn, parted in last:
                     total = total + triton.dot(turn[p], parted[q])
             store(outputs, k, *to, columns, total)
 
