@@ -1,4 +1,5 @@
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -14,6 +15,7 @@ from eigengame import (
     testing,
 )
 from eigengame.game.best_response import best_responses, standing
+from eigengame.game.rows import AffineRows
 from tests import oracle
 from tests.tolerance import assert_close
 
@@ -81,6 +83,21 @@ def test_it_goes_on_to_the_floor_of_the_dtype_and_stays_there(dtype):
     errors = metrics.angular_error(np.asarray(played.components, np.float64), problem.components)
     # Rounding of products in M, over a relative gap of about a third, at up to 10 times.
     assert errors.max() < 300 * np.finfo(dtype).eps
+
+
+@pytest.mark.parametrize("level", [1, 3])
+def test_scores_of_moves_are_theirs_however_it_is_compiled(level):
+    """Where players have arrived directions are mostly rounding: none may be computed twice."""
+    compiled = jax.jit(best_responses, compiler_options={"xla_backend_optimization_level": level})
+    spectrum = np.geomspace(1e4, 1, 20)
+    problem = testing.rows_with(spectrum, 60, seed=1)
+    rows = AffineRows(as_rows(problem.data), jnp.ones(()), jnp.asarray(-1e-4))
+    near = problem.components[::-1][:3] + 1e-9 * np.random.default_rng(0).normal(size=(3, 20))
+    players = jnp.asarray(near / np.linalg.norm(near, axis=1, keepdims=True))
+    now = standing(rows, players, 0 * players)
+    for _ in range(20):
+        now, _, _ = compiled(rows, now)
+    assert_close(now.move_scores, rows.scores(now.moves), factor=10)
 
 
 def test_bad_rounds_are_named():

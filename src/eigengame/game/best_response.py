@@ -60,9 +60,7 @@ def best_responses(rows: Rows, now: Standing) -> tuple[Standing, jax.Array, jax.
     answers = full_product(now.scores, coefficients(gram))
     gradient = 2 * rows.directions(answers)
     gradient_norms = sphere.norms(sphere.project_tangent(now.players, gradient))[:, 0]
-    uphill = sphere.unit_rejections(
-        gradient, lambda rows: sphere.inner(rows, now.players) * now.players
-    )
+    uphill = _uphill(now.players, gradient, gradient_norms)
     uphill_scores = rows.scores(uphill)
     moves, move_scores = _orthogonal_moves(now, uphill, uphill_scores)
 
@@ -81,6 +79,22 @@ def best_responses(rows: Rows, now: Standing) -> tuple[Standing, jax.Array, jax.
     players, scores = _unit(moved, moved_scores)
     moves, move_scores = _unit(step, step_scores)
     return Standing(players, moves, scores, move_scores), gram, gradient_norms
+
+
+def _uphill(players: jax.Array, gradient: jax.Array, gradient_norms: jax.Array) -> jax.Array:
+    """Return each player's tangent gradient as a unit row, zero where there is none.
+
+    Near an optimum that is mostly rounding. A compiler that finds it cheaper to compute it twice than to keep it
+    would take the scores of one direction and move along another, and players that have arrived would leave again.
+    What a condition gives is kept.
+    """
+    return jax.lax.cond(
+        jnp.any(gradient_norms > 0),
+        lambda: sphere.unit_rejections(
+            gradient, lambda rows: sphere.inner(rows, players) * players
+        ),
+        lambda: jnp.zeros_like(players),
+    )
 
 
 def _unit(vectors: jax.Array, scores: jax.Array) -> tuple[jax.Array, jax.Array]:
