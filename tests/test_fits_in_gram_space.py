@@ -37,6 +37,8 @@ def test_a_fit_that_keeps_to_gram_space_is_the_fit(source, center, hosted, monke
         passes.append(named["hosted"])
         return one_pass(*given, **named)
 
+    traced, played = [], eg.Remembered._played
+    monkeypatch.setattr(eg.Remembered, "_played", lambda *given: traced.append(1) or played(*given))
     monkeypatch.setattr(wide_stream, "one_pass", told)
     usual = eg.EigenGamePCA(K, **options).fit(source)
     monkeypatch.setattr(routes, "kernels_fit", lambda wide, rows: True)
@@ -48,6 +50,8 @@ def test_a_fit_that_keeps_to_gram_space_is_the_fit(source, center, hosted, monke
         monkeypatch.setattr(plan, "available", lambda: 24_000)
     pca = eg.EigenGamePCA(K, **options).fit(source)
     assert passes == [hosted]
+    # Not once for each batch: what is small is compiled, where players are on the host too.
+    assert len(traced) <= 2
     # Eight directions in all, and twelve players: a memory of everything, whatever the start.
     np.testing.assert_allclose(pca.explained_variance_, usual.explained_variance_, rtol=1e-4)
     assert angular_error(pca.components_, usual.components_).max() < 1e-3

@@ -57,8 +57,20 @@ def image(
     total = jnp.zeros_like(block)
     if mean is None:
         return source.fold(partial(_add, block), total, task=task)
-    level, sums = long_product(mean[None, :], block), jnp.zeros((block.shape[0], 1), block.dtype)
+    level, sums = _level(mean, block), jnp.zeros((block.shape[0], 1), block.dtype)
     total, sums = source.fold(partial(_add_centred, block, level), (total, sums), task=task)
+    return _about(mean, total, sums)
+
+
+@rarely
+def _level(mean: jax.Array, block: jax.Array) -> jax.Array:
+    """Return the scores of the mean, shape (1, K)."""
+    return long_product(mean[None, :], block)
+
+
+@rarely
+def _about(mean: jax.Array, total: jax.Array, sums: jax.Array) -> jax.Array:
+    """Return what directions of centred scores add up to, less what rows that are not centred brought in."""
     return total - sums * mean[None, :]
 
 

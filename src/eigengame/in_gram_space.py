@@ -94,12 +94,13 @@ class InGramSpace:
         wide = self._wide(inner)
         overlaps = overlaps_now(wide, rows, state.overlaps, state.step)
 
-        def play(small: Small) -> tuple[list[jax.Array], tuple[Any, Info]]:
-            after, info = self.algorithm.update(small.rows, self._with(inner, small.wide))
-            return self._wide(after), (after, info)
-
-        moved, (after, info), overlaps = in_span(play, wide, rows, overlaps)
+        moved, (after, info), overlaps = in_span(self._played, inner, wide, rows, overlaps)
         return SpanState(self._with(after, moved), overlaps, state.step + 1), info
+
+    def _played(self, small: Small, inner: Any) -> tuple[list[jax.Array], tuple[Any, Info]]:
+        """Return the algorithm's update of a state in the small space: its vectors, all of it, and the info."""
+        after, info = self.algorithm.update(small.rows, self._with(inner, small.wide))
+        return self._wide(after), (after, info)
 
     def components(self, state: SpanState) -> jax.Array:
         """Return the algorithm's components."""

@@ -11,6 +11,7 @@ import numpy as np
 from eigengame.certificate import missed_level
 from eigengame.game.rarely import rarely
 from eigengame.game.rows import full_product
+from eigengame.game.sphere import norms
 from eigengame.images import image
 from eigengame.parallel.gather import whole
 from eigengame.reading import Passes
@@ -71,12 +72,13 @@ def _outside(directions: jax.Array, players: jax.Array) -> jax.Array:
 
 def _scaled(directions: jax.Array, logs: np.ndarray, powers: int, level: float) -> Probes:
     """Return unit probes with the logarithms of their lengths added up."""
-    lengths = whole(jnp.linalg.norm(directions, axis=1)).astype(np.float64)
-    unit = (
-        directions
-        / jnp.where(jnp.asarray(lengths) > 0, jnp.asarray(lengths), 1).astype(directions.dtype)[
-            :, None
-        ]
-    )
+    unit, lengths = _unit(directions)
     with np.errstate(divide="ignore"):
-        return Probes(unit, logs + np.log(lengths), powers, level)
+        return Probes(unit, logs + np.log(whole(lengths).astype(np.float64)), powers, level)
+
+
+@rarely
+def _unit(directions: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Return unit rows, zero rows as they are, and the lengths they had."""
+    lengths = norms(directions)
+    return directions / jnp.where(lengths > 0, lengths, 1), lengths[:, 0]

@@ -19,6 +19,7 @@ from eigengame.game.on_host import ON_HOST, orthonormal
 from eigengame.game.rarely import rarely
 from eigengame.game.rounds import nearly_orthonormal, whiten
 from eigengame.game.rows import DenseRows, full_product
+from eigengame.game.wide import overlaps_of
 from eigengame.in_gram_space import REMEASURED, overlaps_now
 from eigengame.moments import (
     Moments,
@@ -71,13 +72,13 @@ def one_pass(
     return wide.seen._replace(state=state._replace(memory=memory))
 
 
-_tidied = rarely(nearly_orthonormal)
+_tidied, _overlaps = rarely(nearly_orthonormal), rarely(overlaps_of)
 
 
 def begun(algorithm: Remembered, k: int, d: int, dtype: Any, seed: int) -> WideStream:
     """Return a game in which nothing has been seen, its players drawn on the device."""
     state = _drawn_there(algorithm, k, d, np.dtype(dtype), seed)
-    return _of_nothing(state, k, d, dtype, algorithm.overlaps(state))
+    return _of_nothing(state, k, d, dtype, _overlaps(algorithm.wide(state)))
 
 
 def _begun_on_host(algorithm: Remembered, k: int, d: int, dtype: Any, seed: int) -> WideStream:

@@ -207,21 +207,24 @@ class Remembered:
         self, rows: DenseRows, memory: Memory, overlaps: jax.Array, touch: Touches
     ) -> tuple[Memory, jax.Array]:
         """Return the memory after one batch, played to equilibrium in Gram space, and its overlaps."""
-
-        def play(small: Small) -> tuple[list[jax.Array], Memory]:
-            players, *mean = small.wide
-            centre = mean[0][0] if mean else jnp.zeros_like(players[0])
-            now = memory._replace(players=players, mean=centre)
-            new = RememberedRows.of(small.rows, now, center=self.center)
-            moved, strengths = equilibrium_of_all(
-                players, memory.strengths, _new_rows(new), small.empty
-            )
-            after = Memory(moved, strengths, *new.mean_and_weight())
-            return self._wide(after), after
-
-        wide, after, overlaps = in_span(play, self._wide(memory), rows, overlaps, touch)
+        given = memory.strengths, memory.weight
+        wide, after, overlaps = in_span(
+            self._played, given, self._wide(memory), rows, overlaps, touch
+        )
         centre = wide[1][0] if self.center else memory.mean
         return after._replace(players=wide[0], mean=centre), overlaps
+
+    def _played(
+        self, small: Small, given: tuple[jax.Array, jax.Array]
+    ) -> tuple[list[jax.Array], Memory]:
+        """Return the vectors and the memory after one batch, in the small space of both."""
+        (players, *mean), (strengths, weight) = small.wide, given
+        centre = mean[0][0] if mean else jnp.zeros_like(players[0])
+        now = Memory(players, strengths, centre, weight)
+        new = RememberedRows.of(small.rows, now, center=self.center)
+        moved, strengths = equilibrium_of_all(players, strengths, _new_rows(new), small.empty)
+        after = Memory(moved, strengths, *new.mean_and_weight())
+        return self._wide(after), after
 
     def _rounds(self, new: RememberedRows) -> tuple[jax.Array, jax.Array]:
         """Return players and strengths after the rounds that a batch is due."""

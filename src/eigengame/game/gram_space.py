@@ -9,6 +9,7 @@ form $W' = PW + QX$ (`eigengame.game.wide`).
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -17,7 +18,7 @@ import jax.numpy as jnp
 
 from eigengame.game.rounds import put_last, whiten
 from eigengame.game.rows import DenseRows, full_product
-from eigengame.game.wide import ON_DEVICE, Touches, part_ends
+from eigengame.game.wide import ON_DEVICE, Touches
 
 
 class Small(NamedTuple):
@@ -38,8 +39,13 @@ class Small(NamedTuple):
     empty: jax.Array
 
 
+Play = Callable[[Small, Any], tuple[Sequence[jax.Array], Any]]
+"""From an update's vectors in the basis, and what else it starts from, to new ones and what else it finds."""
+
+
 def in_span(
-    play: Callable[[Small], tuple[Sequence[jax.Array], Any]],
+    play: Play,
+    given: Any,
     wide: Sequence[jax.Array],
     rows: DenseRows,
     overlaps: jax.Array,
@@ -49,8 +55,10 @@ def in_span(
 
     Parameters
     ----------
-    play : function
-        From the small vectors to new ones, in the parts that `wide` has, and anything else.
+    play : Play
+        New vectors come in the parts that `wide` has.
+    given : anything
+        What `play` is given beside the vectors.
     wide : sequence of arrays of shape (K_i, d)
         $W$.
     rows : DenseRows of width d
@@ -70,18 +78,37 @@ def in_span(
     wide = list(map(rows.columns, wide))
     square, across = map(rows.small, touch.inner_products(wide, rows.values))
     overlaps, roots = rows.small(overlaps), None if rows.roots is None else rows.small(rows.roots)
-    coordinates, back, empty = basis_of(jnp.block([[overlaps, across.T], [across, square]]))
-    k, m = len(overlaps), len(square)
-    known, batch = jnp.split(coordinates, [k])
-    moved, other = play(Small(jnp.split(known, part_ends(wide)), DenseRows(batch, roots), empty))
-    # The moves alone: whoever stays is not rounded.
-    found = jnp.concatenate(list(moved))
-    coefficients = jnp.eye(k, k + m, dtype=known.dtype) + full_product(found - known, back)
+    small = touch.compiled(_played)
+    coefficients, coordinates, other = small(
+        (play, tuple(map(len, wide))), square, across, overlaps, roots, given
+    )
     coefficients = touch.applied(coefficients, wide, rows.values)
+    k = len(overlaps)
     turn, fresh = coefficients[:, :k], coefficients[:, k:]
     lifted = list(map(rows.columns, touch.combined(turn, fresh, wide, rows.values)))
     made = full_product(coefficients, coordinates)
     return lifted, other, full_product(made, made.T)
+
+
+def _played(
+    how: tuple[Play, tuple[int, ...]],
+    square: jax.Array,
+    across: jax.Array,
+    overlaps: jax.Array,
+    roots: jax.Array | None,
+    given: Any,
+) -> tuple[jax.Array, jax.Array, Any]:
+    """Return what is small of an update: coefficients (K, K + m), coordinates, and what `play` found beside."""
+    play, counts = how
+    coordinates, back, empty = basis_of(jnp.block([[overlaps, across.T], [across, square]]))
+    k, m = len(overlaps), len(square)
+    known, batch = jnp.split(coordinates, [k])
+    parts = jnp.split(known, list(itertools.accumulate(counts))[:-1])
+    moved, other = play(Small(parts, DenseRows(batch, roots), empty), given)
+    # The moves alone: whoever stays is not rounded.
+    found = jnp.concatenate(list(moved))
+    coefficients = jnp.eye(k, k + m, dtype=known.dtype) + full_product(found - known, back)
+    return coefficients, coordinates, other
 
 
 def basis_of(gram: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:

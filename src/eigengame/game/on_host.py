@@ -6,6 +6,7 @@ gigabytes of players, and takes no more of the device than the batch and a block
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -63,7 +64,10 @@ def _applied(coefficients: jax.Array, wide: Sequence[Any], rows: jax.Array) -> j
 _products = jax.jit(inner_products)
 _combine = jax.jit(combined)
 
-ON_HOST = Touches(_inner_products, _combined, _applied, _overlaps)
+# Kept by function: a form made anew for each update would be compiled anew.
+_compiled = functools.cache(functools.partial(jax.jit, static_argnums=0))
+
+ON_HOST = Touches(_inner_products, _combined, _applied, _overlaps, _compiled)
 """Of vectors on the host, and rows on the device."""
 
 

@@ -131,16 +131,21 @@ def part_ends(wide: Sequence[jax.Array]) -> list[int]:
 
 
 class Touches(NamedTuple):
-    """How an update in Gram space touches width d: functions of this module, or others of the same kind."""
+    """How an update in Gram space touches width d: functions of this module, or others of the same kind.
+
+    `compiled` makes of a function what is called between the touches: the same where the whole update is
+    compiled, its compiled form where it is not.
+    """
 
     inner_products: Callable[..., tuple[jax.Array, jax.Array]]
     combined: Callable[..., list[Any]]
     applied: Callable[..., jax.Array]
     overlaps: Callable[..., jax.Array]
+    compiled: Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
-ON_DEVICE = Touches(inner_products, combined, applied, overlaps_of)
-"""Of vectors and rows that both are on the device."""
+ON_DEVICE = Touches(inner_products, combined, applied, overlaps_of, lambda function: function)
+"""Of vectors and rows that both are on the device, within one compiled update."""
 
 MOST_ROWS = 128
 """Rows of a batch that the kernels take: their Gram matrix is held in registers."""
