@@ -54,18 +54,19 @@ def image(
     Scores are centred before they meet the rows again: then an error of the mean counts only by its
     square, and products have no large common part to round.
     """
-    total = jnp.zeros_like(block)
+    # Where the block is, and told so: else the first batch would be compiled for, and then the second.
+    total = jnp.zeros_like(block, device=block.sharding)
     if mean is None:
         return source.fold(partial(_add, block), total, task=task)
-    level, sums = _level(mean, block), jnp.zeros((block.shape[0], 1), block.dtype)
+    level, sums = _level(mean, block)
     total, sums = source.fold(partial(_add_centred, block, level), (total, sums), task=task)
     return _about(mean, total, sums)
 
 
 @rarely
-def _level(mean: jax.Array, block: jax.Array) -> jax.Array:
-    """Return the scores of the mean, shape (1, K)."""
-    return long_product(mean[None, :], block)
+def _level(mean: jax.Array, block: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Return the scores of the mean, shape (1, K), and room for the sums of scores about it, (K, 1)."""
+    return long_product(mean[None, :], block), jnp.zeros((len(block), 1), block.dtype)
 
 
 @rarely

@@ -78,7 +78,12 @@ _tidied, _overlaps = rarely(nearly_orthonormal), rarely(overlaps_of)
 def begun(algorithm: Remembered, k: int, d: int, dtype: Any, seed: int) -> WideStream:
     """Return a game in which nothing has been seen, its players drawn on the device."""
     state = _drawn_there(algorithm, k, d, np.dtype(dtype), seed)
-    return _of_nothing(state, k, d, dtype, _overlaps(algorithm.wide(state)))
+    wide = _of_nothing(state, k, d, dtype, _overlaps(algorithm.wide(state)))
+    seen, here = wide.seen, state.memory.players.sharding
+    # Told to stay here, as rows of torch are: else the first update would be compiled for what may lie anywhere,
+    # and the second once more.
+    state, moments, overlaps = jax.device_put((seen.state, seen.moments, wide.overlaps), here)
+    return WideStream(seen._replace(state=state, moments=moments), overlaps)
 
 
 def _begun_on_host(algorithm: Remembered, k: int, d: int, dtype: Any, seed: int) -> WideStream:

@@ -227,12 +227,16 @@ def test_merging_is_exact_where_nothing_is_lost_and_order_hardly_matters():
         ).max()
         < 0.01
     )
+
+
+# As it is called, compiled; and operation by operation, as it may be called too, which is a hundred compilations.
+@pytest.mark.parametrize("how", [merge, pytest.param(Remembered.merge, marks=pytest.mark.slow)])
+def test_merging_loses_nothing_of_few_directions(how):
+    game = Remembered(extra=8, center=True)
     low = RNG.normal(size=(40, 4)) @ RNG.normal(size=(4, D))
     halves = [stream_of(half, 20, game) for half in np.split(low, 2)]
     exact = metrics.true_components(low - low.mean(axis=0), 4)[0]
-    # Once as it may be called too, operation by operation.
-    for merged in (merge(game, *halves), game.merge(*halves)):
-        np.testing.assert_allclose(merged.memory.strengths[:4], exact, rtol=1e-9)
+    np.testing.assert_allclose(how(game, *halves).memory.strengths[:4], exact, rtol=1e-9)
 
 
 def test_merging_with_an_empty_memory_changes_nothing():

@@ -1,6 +1,7 @@
 """Activations of torch networks: the rows of hooks by hand, no copies, nothing changed, what is refused."""
 
 import copy
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,6 +15,8 @@ from eigengame import EigenGamePCA, activations  # noqa: E402
 from eigengame.feed import Feed, refuse_unless_finite  # noqa: E402
 from eigengame.sources import ROTATED, Layers, _torch_copy  # noqa: E402
 from eigengame.sources._torch_network import blocks_of  # noqa: E402
+from eigengame.sources._torch_outputs import _copy  # noqa: E402
+from eigengame.sources._torch_replay import Replay  # noqa: E402
 from tests.sources.tables import error_of, same_fingerprint  # noqa: E402
 
 
@@ -363,3 +366,64 @@ def test_the_fingerprint_tells_weights_apart(net):
     assert same_fingerprint(one, activations(net, loader(), BLOCKS))
     changed.fc.bias.data += 1
     assert not same_fingerprint(one, activations(changed, loader(), BLOCKS))
+
+
+class Recording(Replay):
+    """Recordings without a GPU: what was to be done is done again, on the inputs that were kept."""
+
+    def __init__(self, can: bool = True) -> None:
+        super().__init__(True)
+        self.can = can
+
+    def _record(self, number, fill):
+        if not self.can:
+            self.refused = "it cannot"
+            return False
+        self._recorded[number] = SimpleNamespace(replay=lambda: fill(self._inputs))
+        return True
+
+
+def test_a_recording_is_replayed_on_new_inputs_of_its_kind_alone():
+    replay, ran = Recording(), []
+
+    def fill(number):
+        return lambda inputs: ran.append((number, float(inputs["x"].sum()), inputs["x"]))
+
+    def ones(rows, value):
+        return {"x": torch.full((rows, 2), float(value)), "flag": True}
+
+    first = ones(4, 1)
+    replay(0, first, fill(0))
+    replay(1, ones(4, 2), fill(1))
+    replay(1, ones(4, 3), fill("never"))
+    replay(1, ones(3, 4), fill("other shape"))
+    replay(1, ones(4, 5) | {"flag": False}, fill("other flag"))
+    assert [one[:2] for one in ran] == [
+        (0, 8),
+        (1, 16),
+        (1, 24),
+        ("other shape", 24),
+        ("other flag", 40),
+    ]
+    # What the user gave is not written to.
+    assert float(first["x"].sum()) == 8
+
+
+def test_what_cannot_be_recorded_is_run_as_it_is():
+    replay, ran = Recording(can=False), []
+    for value in range(3):
+        replay(0, torch.full((2,), float(value)), lambda inputs: ran.append(float(inputs.sum())))
+    assert ran == [0, 2, 4]
+    assert replay.refused == "it cannot"
+
+
+@pytest.mark.parametrize("begin", [4, 3], ids=["aligned", "not aligned"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_numbers_are_copied_alike_in_words_and_one_by_one(begin, dtype):
+    rows = torch.zeros(3, 16)
+    given = torch.randn(3, 8, dtype=getattr(torch, dtype))
+    given[1, 2] = torch.nan
+    _copy(rows[:, begin : begin + 8], given)
+    expected = torch.zeros_like(rows)
+    expected[:, begin : begin + 8] = given
+    np.testing.assert_array_equal(rows, expected)
