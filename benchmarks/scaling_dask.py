@@ -136,7 +136,7 @@ def main() -> None:
         LocalCluster(
             n_workers=asked.workers,
             threads_per_worker=1,
-            dashboard_address=None,
+            dashboard_address=":0",
             env=thread_environment(1),
         ) as cluster,
         Client(cluster) as client,

@@ -92,7 +92,7 @@ def client(tmp_path_factory):
             n_workers=2,
             threads_per_worker=1,
             processes=True,
-            dashboard_address=None,
+            dashboard_address=":0",  # any port: another cluster may be there
             env=environment,
         ) as cluster,
         distributed.Client(cluster, set_as_default=False) as client,
