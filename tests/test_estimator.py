@@ -112,9 +112,7 @@ def test_tol_is_kept_and_said(digits):
     assert "passes" in spent.outcome_.advice
 
 
-@pytest.mark.parametrize(
-    "sizes", [[1797], [1000, 797], [100] * 17 + [97], [3, 1, 97, 1, 695, 1000]]
-)
+@pytest.mark.parametrize("sizes", [[1797], [100] * 17 + [97], [3, 1, 97, 1, 695, 1000]])
 def test_partial_fit_takes_batches_of_any_size_and_their_cut_hardly_matters(sizes):
     pca, begin = EigenGamePCA(K, random_state=0), 0
     for size in sizes:
