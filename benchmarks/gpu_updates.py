@@ -19,6 +19,7 @@ import numpy as np
 
 from eigengame import DenseRows, InGramSpace, Remembered, make
 from eigengame.game.wide import combined, inner_products
+from eigengame.images import _accumulate
 from eigengame.metrics import angular_error
 from eigengame.parallel.placement import ONE_DEVICE
 from eigengame.playing import _update
@@ -59,6 +60,7 @@ def main() -> None:
         report("the same, centred", count - 1, rate, rows, of_game(count - 1, rows, True))
         moments = of_stream(count - 1, rows, True)
         report("with mean and variance by feature", count - 1, rate, rows, moments)
+        report("one batch of a pass of refinement", count, rate, rows, of_pass(count, rows))
         parts(count, rows)
     rows = [batch(asked.lasting, seed) for seed in range(3)]
     print(f"\nLong runs on {asked.lasting:,} features:")
@@ -138,6 +140,18 @@ def of_stream(k: int, rows: list[DenseRows], center: bool) -> Callable[[], Any]:
     def run() -> Any:
         now[0] = wide_step(game, rows[next(turn) % len(rows)], *now[0])
         return now[0]
+
+    return run
+
+
+def of_pass(k: int, rows: list[DenseRows]) -> Callable[[], Any]:
+    """Return a function that adds the next batch's share of M V to a total."""
+    players, turn = begin(k, rows[0].width), iter(range(10**9))
+    total = [jnp.zeros_like(players)]
+
+    def run() -> Any:
+        total[0] = _accumulate(rows[next(turn) % len(rows)], players, total[0])
+        return total[0]
 
     return run
 

@@ -31,7 +31,7 @@ from eigengame.game import theory
 from eigengame.game.rarely import rarely
 from eigengame.game.rows import full_product
 from eigengame.game.sphere import project_tangent, safe_norms
-from eigengame.game.wide import long_product
+from eigengame.game.wide import long_product, measured_product
 from eigengame.parallel.gather import spread, whole
 
 
@@ -223,14 +223,11 @@ def _measured(players: Any, images: Any) -> Measured:
 def _measured_there(players: Any, images: Any) -> Measured:
     """Return the same of players too large to be sent for: only small matrices leave the device."""
     v, mv = jnp.asarray(players), jnp.asarray(images)
-    product = np.asarray(_long_product(v, mv), np.float64)
+    product = np.asarray(measured_product(v, mv), np.float64)
     gram = (product + product.T) / 2
     small = jnp.asarray(gram, v.dtype), jnp.asarray(2 * _coefficients(gram).T, v.dtype)
     couplings, lengths = _couplings_there(v, mv, *small)
     return gram, np.asarray(couplings, np.float64), np.asarray(lengths, np.float64)
-
-
-_long_product = rarely(long_product)
 
 
 @rarely

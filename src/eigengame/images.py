@@ -19,7 +19,7 @@ from eigengame.game.rarely import rarely
 from eigengame.game.rounds import residual_directions
 from eigengame.game.rows import full_product
 from eigengame.game.sphere import orthonormalise
-from eigengame.game.wide import long_product, scores_of, with_directions
+from eigengame.game.wide import long_product, measured_product, scores_of, with_directions
 from eigengame.parallel.gather import whole
 from eigengame.reading import Passes
 
@@ -166,10 +166,7 @@ def _inner_products(left: jax.Array, right: jax.Array) -> np.ndarray:
     """Return `left @ right.T` in float64, summed in float64 too unless that would be a long sum."""
     if left.size <= 2**25:
         return whole(left).astype(np.float64) @ whole(right).astype(np.float64).T
-    return whole(_long_product(left, right)).astype(np.float64)
-
-
-_long_product = rarely(long_product)
+    return whole(measured_product(left, right)).astype(np.float64)
 
 
 def _combine(coefficients: np.ndarray, space: Imaged) -> Imaged:

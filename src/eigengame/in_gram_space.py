@@ -9,7 +9,7 @@ twice, players are read twice and written once (`eigengame.game.gram_space`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import jax
@@ -92,6 +92,9 @@ class InGramSpace:
             )
         inner = state.state
         wide = self._wide(inner)
+        if type(rows) is not DenseRows:
+            # Kernels are for one device, and take rows in half precision alone.
+            rows = replace(rows, values=rows.values.astype(wide[0].dtype))
         overlaps = overlaps_now(wide, rows, state.overlaps, state.step)
 
         moved, (after, info), overlaps = in_span(self._played, inner, wide, rows, overlaps)

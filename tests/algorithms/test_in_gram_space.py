@@ -6,8 +6,10 @@ import optax
 import pytest
 
 from eigengame import REGISTRY, InGramSpace, as_rows, make, play_stream, testing
+from eigengame.game import wide
 from eigengame.game.gram_space import basis_of
 from eigengame.game.rows import DenseRows
+from eigengame.parallel.placement import placement_of
 
 K, D, M = 3, 60, 8
 OPTIONS = {
@@ -79,6 +81,18 @@ def test_rows_in_half_precision_are_played_in_float32():
 def test_what_cannot_be_turned_is_refused(options, words):
     with pytest.raises(ValueError, match=words):
         InGramSpace(make("alpha", **options))
+
+
+def test_rows_on_a_mesh_never_come_to_kernels_which_are_for_one_device(monkeypatch):
+    asked = []
+    monkeypatch.setattr(wide, "kernels_fit", lambda given, rows: bool(asked.append(rows.dtype)))
+    place = placement_of({"data": 1}, 16, 3, D)
+    assert place.mesh is not None
+    algorithm = InGramSpace(make("alpha", step_size=0.1))
+    values = np.random.default_rng(0).normal(size=(16, D))
+    rows = place.rows(DenseRows(jnp.asarray(values, jnp.bfloat16)))
+    algorithm.update(rows, algorithm.init(jnp.eye(3, D, dtype=jnp.float32)))
+    assert set(asked) == {jnp.dtype("float32")}
 
 
 def test_rows_known_by_their_matrix_alone_are_refused():

@@ -344,6 +344,7 @@ def test_a_network_that_cannot_be_copied_is_told_apart(net):
 def test_options_that_are_not_known_are_refused(net):
     assert "channels_last='maybe'" in error_of(activations, net, loader(), channels_last="maybe")
     assert "dtype='int8': give" in error_of(activations, net, loader(), dtype="int8")
+    assert "replay='no': give True or False" in error_of(activations, net, loader(), replay="no")
 
 
 def test_an_error_of_the_network_says_what_went_in(net):

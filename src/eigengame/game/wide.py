@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from eigengame.game.rarely import rarely
 from eigengame.game.rows import DenseRows, Rows, full_product
 
 
@@ -63,6 +64,10 @@ def long_product(left: jax.Array, right: jax.Array) -> jax.Array:
     one, other = (part[:, :whole].reshape(len(part), count, -1) for part in (left, right))
     chunks = jnp.einsum("kcw,lcw->ckl", one, other, precision=jax.lax.Precision.HIGHEST)
     return jnp.sum(chunks, axis=0) + full_product(left[:, whole:], right[:, whole:].T)
+
+
+measured_product = rarely(long_product)
+"""The same, compiled: for what is measured between passes."""
 
 
 def combined(

@@ -84,6 +84,8 @@ def activations(
     ((8, 4), ['hidden'])
     """
     _check.one_of("nonfinite", nonfinite, POLICIES)
+    if not isinstance(replay, bool):
+        raise SourceError(f"replay={replay!r}: give True or False.")
     name = name or f"activations of {getattr(model, '__name__', type(model).__name__)}"
     asked = _names_of(layers)
     inputs = Inputs(loader, key, name)
