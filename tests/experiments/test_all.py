@@ -12,7 +12,6 @@ from tests.integration.test_mnist import IMAGES
 from tests.sources.same_rows import real
 
 NEED_MNIST = ("mnist", "scree")
-WAITING = {"resnet": "its full run needs a GPU, and has not been made yet"}
 DOCS = Path(__file__).parents[2] / "docs"
 
 
@@ -58,9 +57,6 @@ def test_a_quick_run_writes_numbers_claims_and_figures(name, quick):
 def test_the_documentation_shows_what_a_full_run_measured(name):
     """Claims and words are made anew from the results: a number written by hand would differ."""
     folder = DOCS / "reproduction" / name
-    if name in WAITING:
-        assert not folder.exists()
-        pytest.skip(f"{name}: {WAITING[name]}")
     results = read_results(folder)
     assert results["quick"] is False
     recorded = json.loads((folder / "claims.json").read_text())
