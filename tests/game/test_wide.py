@@ -33,19 +33,27 @@ def test_kernels_give_the_products_that_float64_gives(players, vector, d):
     np.testing.assert_allclose(across, x @ w.T, atol=tolerance)
 
 
+@pytest.mark.parametrize("size", [1, 2.0**-60, 1e12])
 @pytest.mark.parametrize(("players", "vector", "d"), SHAPES)
-def test_kernels_combine_as_float64_does(players, vector, d):
+def test_kernels_combine_as_float64_does(players, vector, d, size):
     parts, rows = arrays(players, vector, d, seed=1)
     k = sum(map(len, parts))
     rng = np.random.default_rng(2)
-    turn, fresh = rng.normal(size=(k, k)), rng.normal(size=(k, ROWS))
-    given = jnp.asarray(turn, jnp.float32), jnp.asarray(fresh, jnp.float32)
-    moved = wide_kernels.combined(*given, parts, rows, interpret=True)
+    coefficients = jnp.asarray(rng.normal(size=(k, k + ROWS)), jnp.float32)
     x, w = np.asarray(rows, np.float64), np.concatenate([np.asarray(p, np.float64) for p in parts])
+    # As large as its rows, of any size: units of the kernel must hold them all.
+    w, lengths = w * size, np.linalg.norm(w, axis=1) * size
+    parts = [part * jnp.float32(size) for part in parts]
+    coefficients = coefficients.at[:, :k].divide(size)
+    given = coefficients, jnp.asarray(lengths, jnp.float32)
+    moved, applied = wide_kernels.combined(*given, parts, rows, interpret=True)
     assert [part.shape for part in moved] == [part.shape for part in parts]
-    # Two parts of 8 bits: products are exact to 2^-17 of what is multiplied.
-    tolerance = 2**-17 * np.sqrt(k + ROWS) * 16
-    np.testing.assert_allclose(np.concatenate(moved), turn @ w + fresh @ x, atol=tolerance)
+    # What is applied is what is returned, but for the rounding of a float32.
+    made = np.asarray(applied, np.float64) @ np.concatenate([w, x])
+    np.testing.assert_allclose(np.concatenate(moved), made, atol=2**-22 * np.sqrt(k + ROWS) * 16)
+    # Turns have 22 bits, what is new 16.
+    np.testing.assert_allclose(applied[:, :k], coefficients[:, :k], atol=2**-20 / size)
+    np.testing.assert_allclose(applied[:, k:], coefficients[:, k:], rtol=2**-16)
 
 
 @pytest.mark.parametrize(("players", "d"), [(32, 2048), (47, 2100), (5, 4200)])

@@ -82,12 +82,10 @@ def in_span(
     coefficients, coordinates, other = small(
         (play, tuple(map(len, wide))), square, across, overlaps, roots, given
     )
-    coefficients = touch.applied(coefficients, wide, rows.values)
-    k = len(overlaps)
-    turn, fresh = coefficients[:, :k], coefficients[:, k:]
-    lifted = list(map(rows.columns, touch.combined(turn, fresh, wide, rows.values)))
-    made = full_product(coefficients, coordinates)
-    return lifted, other, full_product(made, made.T)
+    lengths = jnp.sqrt(jnp.maximum(jnp.diag(overlaps), 0))
+    moved, applied = touch.combined(coefficients, lengths, wide, rows.values)
+    made = full_product(applied, coordinates)
+    return list(map(rows.columns, moved)), other, full_product(made, made.T)
 
 
 def _played(

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from eigengame.game.wide import Touches, applied, combined, inner_products
+from eigengame.game.wide import Touches, combined, inner_products
 
 BLOCK = 2**20
 """Features of a block."""
@@ -36,13 +36,17 @@ def _inner_products(wide: Sequence[Any], rows: jax.Array) -> tuple[jax.Array, ja
     return square, across
 
 
-def _combined(turn: jax.Array, fresh: jax.Array, wide: Sequence[Any], rows: jax.Array) -> list[Any]:
-    """Return combinations of vectors and rows, on the host."""
-    moved = [np.empty(part.shape, part.dtype) for part in wide]
+def _combined(
+    coefficients: jax.Array, lengths: jax.Array, wide: Sequence[Any], rows: jax.Array
+) -> tuple[list[Any], jax.Array]:
+    """Return combinations of vectors and rows, on the host, and coefficients as the first block applied them."""
+    moved, applied = [np.empty(part.shape, part.dtype) for part in wide], []
     for columns, parts, own in _blocks(wide, rows):
-        for whole, part in zip(moved, _combine(turn, fresh, parts, own), strict=True):
+        made, rounded = _combine(coefficients, lengths, parts, own)
+        applied.append(rounded)
+        for whole, part in zip(moved, made, strict=True):
             whole[:, columns] = part
-    return moved
+    return moved, applied[0]
 
 
 def _overlaps(wide: Sequence[Any]) -> jax.Array:
@@ -54,20 +58,13 @@ def _overlaps(wide: Sequence[Any]) -> jax.Array:
     return jnp.asarray(total, wide[0].dtype)
 
 
-def _applied(coefficients: jax.Array, wide: Sequence[Any], rows: jax.Array) -> jax.Array:
-    """Return coefficients as the blocks' own combinations apply them."""
-    d = min(BLOCK, rows.shape[1])
-    parts = [jax.ShapeDtypeStruct((len(part), d), part.dtype) for part in wide]
-    return applied(coefficients, parts, jax.ShapeDtypeStruct((rows.shape[0], d), rows.dtype))
-
-
 _products = jax.jit(inner_products)
 _combine = jax.jit(combined)
 
 # Kept by function: a form made anew for each update would be compiled anew.
 _compiled = functools.cache(functools.partial(jax.jit, static_argnums=0))
 
-ON_HOST = Touches(_inner_products, _combined, _applied, _overlaps, _compiled)
+ON_HOST = Touches(_inner_products, _combined, _overlaps, _compiled)
 """Of vectors on the host, and rows on the device."""
 
 

@@ -15,7 +15,7 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton
 
 from eigengame.game.rows import full_product
-from eigengame.game.tiles import TILE, called, load, pieces_of, shares, split, store, walk
+from eigengame.game.tiles import TALL, TILE, added_up, called, load, shares, split, store, walk
 
 PARTS = 3
 """Parts of scores: all bits of a float32, for what is added up here is not measured again."""
@@ -34,8 +34,7 @@ def added(
     (m, d), k = rows.shape, len(total)
     tile = TILE // 2
     tiles, each, programs = shares(d, tile, 2)
-    height = sum(size for _, size in pieces_of(k))
-    arrays = (total, rows, split(scores.T, PARTS, height, m), jnp.ones((1,), jnp.float32))
+    arrays = (total, rows, split(scores.T, PARTS, TALL, m), jnp.ones((1,), jnp.float32))
     (made,) = called(
         functools.partial(_add, k=k, each=each, tiles=tiles, tile=tile),
         arrays,
@@ -66,22 +65,15 @@ def _add(
     tile: int,
 ) -> None:
     """Add what the scores make of one program's tiles."""
-    pieces, height, unknown_one = pieces_of(k), scores.shape[0] // PARTS, one[0]
-    of_rows = [
-        [triton.load(scores.at[pl.ds(p * height + begin, size), :]) for p in range(PARTS)]
-        for begin, size in pieces
-    ]
+    unknown_one = one[0]
+    of_rows = [triton.load(scores.at[pl.ds(p * TALL, TALL), :]) for p in range(PARTS)]
 
     def add(columns: Any) -> None:
         x = triton.load(rows.at[:, columns])
-        for piece, (first, *others) in zip(pieces, of_rows, strict=True):
-            more = triton.dot(first, x)
-            for other in others:
-                more = more + triton.dot(other, x)
-            # By an ordinary addition: see `wide_kernels`.
-            store(
-                [made], k, *piece, columns, load([total], k, *piece, columns) + unknown_one * more
-            )
+        more = added_up(triton.dot(part, x) for part in of_rows)
+        # By an ordinary addition: see `wide_kernels`.
+        so_far = load([total], k, 0, TALL, columns)
+        store([made], k, 0, TALL, columns, so_far + unknown_one * more)
 
     walk(tile, each, tiles, add)
 

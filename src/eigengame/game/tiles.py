@@ -1,12 +1,14 @@
 """What kernels that walk over tiles of columns have in common: their shares, their loads, their roundings.
 
-A float32 is multiplied on the tensor units in parts, bfloat16 numbers whose sum it is: two hold 16 of its bits,
-three all 24.
+A float32 is multiplied on the tensor units in parts, shorter numbers whose sum it is: two of bfloat16 hold 16 of
+its bits, three all 24; two of float16 hold 22, where it is of a size that float16 has.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import functools
+import operator
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import jax
@@ -17,6 +19,9 @@ from jax.experimental.pallas import triton
 
 TILE = 128
 """Columns of a tile."""
+
+TALL = 64
+"""Rows that the tensor units make at once: a product of fewer is made in a slower way."""
 
 
 def called(kernel: Callable[..., None], arrays: Sequence[jax.Array], **options: Any) -> Any:
@@ -60,25 +65,16 @@ def pieces_of(rows: int) -> list[tuple[int, int]]:
     return pieces
 
 
-def flat(wide: Sequence[jax.Array]) -> list[jax.Array]:
-    """Return the players as they are and the vector, a row alone, without its first axis."""
-    return [wide[0], *(part[0] for part in wide[1:])]
-
-
 def load(wide: Sequence[Any], k: int, begin: int, size: int, columns: Any) -> jax.Array:
     """Return some rows of W in a tile: players, the vector after the last of them, zeros beyond."""
     if begin + size <= k:
         return triton.load(wide[0].at[pl.ds(begin, size), columns])
-    tile = columns.size
-    row, column = begin + jnp.arange(size), columns.start + jnp.arange(tile)
-    players = triton.load(
-        wide[0].at[row[:, None], column[None, :]], mask=everywhere(row < k, tile), other=0
-    )
+    row, across = _places(begin, size, columns)
+    players = triton.load(wide[0].at[row, across], mask=row < k, other=0)
     if len(wide) == 1:
         return players
-    vector = triton.load(wide[1].at[columns])
-    own = jnp.broadcast_to(vector[None, :], (size, tile))
-    return jnp.where(everywhere(row == k, tile), own, players)
+    vector = triton.load(wide[1].at[pl.ds(0, 1), columns])
+    return jnp.where(row == k, jnp.broadcast_to(vector, row.shape), players)
 
 
 def store(
@@ -88,41 +84,56 @@ def store(
     if begin + size <= k:
         triton.store(outputs[0].at[pl.ds(begin, size), columns], tile)
         return
-    width = columns.size
-    row, column = begin + jnp.arange(size), columns.start + jnp.arange(width)
-    inside = everywhere(row < k, width)
-    triton.store(outputs[0].at[row[:, None], column[None, :]], tile, mask=inside)
+    row, across = _places(begin, size, columns)
+    triton.store(outputs[0].at[row, across], tile, mask=row < k)
     if len(outputs) == 2 and begin <= k:
-        vector = jnp.sum(jnp.where(everywhere(row == k, width), tile, 0.0), axis=0)
-        triton.store(outputs[1].at[columns], vector)
+        # By a mask, since a sum over the rows would move them between threads; the others' row is not there.
+        triton.store(outputs[1].at[jnp.where(row == k, 0, 1), across], tile, mask=row == k)
 
 
-def everywhere(which: jax.Array, tile: int) -> jax.Array:
-    """Return a mask of rows as one of a whole tile."""
-    return jnp.broadcast_to(which[:, None], (which.shape[0], tile))
+def _places(begin: int, size: int, columns: Any) -> tuple[jax.Array, jax.Array]:
+    """Return the row and the column of every number of a tile."""
+    row, across = begin + jnp.arange(size), columns.start + jnp.arange(columns.size)
+    shape = (size, columns.size)
+    return jnp.broadcast_to(row[:, None], shape), jnp.broadcast_to(across[None, :], shape)
 
 
-def parts_of(tile: jax.Array, count: int) -> list[jax.Array]:
-    """Return a float32 tile as parts in bfloat16 whose sum it is, each with 8 more of its bits."""
+def added_up(products: Iterable[jax.Array]) -> jax.Array:
+    """Return the sum of products, which the tensor units add to each other in this order."""
+    return functools.reduce(operator.add, products)
+
+
+def parts_of(tile: jax.Array, count: int, dtype: Any = jnp.bfloat16) -> list[jax.Array]:
+    """Return a float32 tile as parts in a shorter dtype, each with more of its bits, whose sum it is."""
     parts, rest = [], tile
     for _ in range(count):
-        parts.append(rest.astype(jnp.bfloat16))
+        parts.append(rest.astype(dtype))
         rest = rest - parts[-1].astype(jnp.float32)
     return parts
 
 
-def coefficient_parts(coefficients: jax.Array, count: int) -> list[jax.Array]:
-    """Return float32 parts that bfloat16 can hold, whose sum the coefficients are but for rounding."""
-    parts, rest = [], coefficients
+def coefficient_parts(
+    coefficients: jax.Array, count: int, dtype: Any = jnp.bfloat16
+) -> list[jax.Array]:
+    """Return float32 parts that a shorter dtype can hold, whose sum the coefficients are but for rounding."""
+    held, parts, rest = jnp.finfo(dtype), [], coefficients
     for _ in range(count):
         # reduce_precision, since XLA may take a cast there and back for no cast at all.
-        parts.append(lax.reduce_precision(rest, exponent_bits=8, mantissa_bits=7))
+        parts.append(lax.reduce_precision(rest, held.nexp, held.nmant))
         rest = rest - parts[-1]
     return parts
 
 
-def split(coefficients: jax.Array, count: int, height: int, width: int) -> jax.Array:
+def split(
+    coefficients: jax.Array, count: int, height: int, width: int, dtype: Any = jnp.bfloat16
+) -> jax.Array:
     """Return small coefficients as their parts, one below the other, filled up with zeros."""
     k, columns = coefficients.shape
     filled = jnp.pad(coefficients, ((0, height - k), (0, width - columns)))
-    return jnp.concatenate(coefficient_parts(filled, count)).astype(jnp.bfloat16)
+    return jnp.concatenate(coefficient_parts(filled, count, dtype)).astype(dtype)
+
+
+def power_above(sizes: jax.Array) -> jax.Array:
+    """Return the next power of two above each size, by which numbers are scaled without rounding; 1 for zero."""
+    _, exponents = jnp.frexp(sizes)
+    return jnp.ldexp(jnp.ones_like(sizes), exponents)

@@ -9,8 +9,10 @@ same rows in two halves: scores, and directions added to a total.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -42,7 +44,9 @@ def inner_products(wide: Sequence[jax.Array], rows: jax.Array) -> tuple[jax.Arra
 
 def overlaps_of(wide: Sequence[jax.Array]) -> jax.Array:
     r"""Return $WW^\top$, shape (K, K)."""
-    return jnp.block([[long_product(one, other) for other in wide] for one in wide])
+    count = range(len(wide))
+    half = {(i, j): long_product(wide[i], wide[j]) for i in count for j in count[i:]}
+    return jnp.block([[half[i, j] if i <= j else half[j, i].T for j in count] for i in count])
 
 
 LONG = 2**18
@@ -71,32 +75,32 @@ measured_product = rarely(long_product)
 
 
 def combined(
-    turn: jax.Array, fresh: jax.Array, wide: Sequence[jax.Array], rows: jax.Array
-) -> list[jax.Array]:
-    r"""Return $W' = PW + QX$ in the parts that $W$ has.
+    coefficients: jax.Array, lengths: jax.Array, wide: Sequence[jax.Array], rows: jax.Array
+) -> tuple[list[jax.Array], jax.Array]:
+    r"""Return $W' = PW + QX$ in the parts that $W$ has, and the coefficients as they were applied.
 
     Parameters
     ----------
-    turn : array of shape (K, K)
-        $P$.
-    fresh : array of shape (K, m)
-        $Q$.
+    coefficients : array of shape (K, K + m)
+        $[P, Q]$. Kernels round them.
+    lengths : array of shape (K,)
+        Of the vectors $W$, or a little less: kernels scale by them.
     wide, rows
         As in `inner_products`.
     """
     if kernels_fit(wide, rows):
         from eigengame.game import wide_kernels
 
-        return wide_kernels.combined(turn, fresh, wide, rows)
+        return wide_kernels.combined(coefficients, lengths, wide, rows)
     rows = rows.astype(jnp.promote_types(rows.dtype, wide[0].dtype))
     ends = part_ends(wide)
+    under = [*wide, rows]
 
-    def made(turn: jax.Array, fresh: jax.Array) -> jax.Array:
-        pairs = zip(jnp.split(turn, ends, axis=1), wide, strict=True)
-        return full_product(fresh, rows) + sum(full_product(own, part) for own, part in pairs)
+    def made(own: jax.Array) -> jax.Array:
+        pairs = zip(jnp.split(own, part_ends(under), axis=1), under, strict=True)
+        return functools.reduce(operator.add, (full_product(*pair) for pair in pairs))
 
-    pairs = zip(jnp.split(turn, ends), jnp.split(fresh, ends), strict=True)
-    return [made(*pair) for pair in pairs]
+    return [made(own) for own in jnp.split(coefficients, ends)], coefficients
 
 
 def scores_of(rows: Rows, block: jax.Array) -> jax.Array:
@@ -121,15 +125,6 @@ def with_directions(total: jax.Array, scores: jax.Array, rows: Rows) -> jax.Arra
     return total + rows.directions(scores)
 
 
-def applied(coefficients: jax.Array, wide: Sequence[Any], rows: Any) -> jax.Array:
-    """Return coefficients as `combined` applies them to these arrays: kernels round them."""
-    if kernels_fit(wide, rows):
-        from eigengame.game import wide_kernels
-
-        return wide_kernels.applied(coefficients)
-    return coefficients
-
-
 def part_ends(wide: Sequence[jax.Array]) -> list[int]:
     """Return where each part but the last ends when they are stacked."""
     return list(itertools.accumulate(map(len, wide)))[:-1]
@@ -143,13 +138,12 @@ class Touches(NamedTuple):
     """
 
     inner_products: Callable[..., tuple[jax.Array, jax.Array]]
-    combined: Callable[..., list[Any]]
-    applied: Callable[..., jax.Array]
+    combined: Callable[..., tuple[list[Any], jax.Array]]
     overlaps: Callable[..., jax.Array]
     compiled: Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
-ON_DEVICE = Touches(inner_products, combined, applied, overlaps_of, lambda function: function)
+ON_DEVICE = Touches(inner_products, combined, overlaps_of, lambda function: function)
 """Of vectors and rows that both are on the device, within one compiled update."""
 
 MOST_ROWS = 128
