@@ -18,9 +18,9 @@ import jax.numpy as jnp
 from eigengame.algorithms._base import Algorithm, Info, features_of
 from eigengame.game.gram_space import Small, in_span
 from eigengame.game.rows import DenseRows, Rows
-from eigengame.game.wide import kernels_fit, overlaps_of
+from eigengame.game.wide import kernels_fit, overlaps_again, overlaps_of
 
-REMEASURED = 32
+REMEASURED = 16
 """Updates after which overlaps are measured again; in between they follow from the moves, to rounding."""
 
 
@@ -33,7 +33,7 @@ def overlaps_now(
     """
     if not kernels_fit(wide, rows.values):
         return overlaps_of(wide)
-    return jax.lax.cond(step % REMEASURED == 0, lambda: overlaps_of(wide), lambda: known)
+    return jax.lax.cond(step % REMEASURED == 0, lambda: overlaps_again(wide, known), lambda: known)
 
 
 class SpanState(NamedTuple):

@@ -56,6 +56,18 @@ def test_kernels_combine_as_float64_does(players, vector, d, size):
     np.testing.assert_allclose(applied[:, k:], coefficients[:, k:], rtol=2**-16)
 
 
+@pytest.mark.parametrize("size", [1, 2.0**-40, 1e12])
+@pytest.mark.parametrize(("players", "vector", "d"), SHAPES)
+def test_kernels_measure_overlaps_as_float64_does(players, vector, d, size):
+    parts, _ = arrays(players, vector, d, seed=5)
+    parts = [part * jnp.float32(size) for part in parts]
+    w = np.concatenate([np.asarray(p, np.float64) for p in parts])
+    lengths = np.linalg.norm(w, axis=1)
+    # Lengths need be known roughly only.
+    found = wide_kernels.overlaps(parts, jnp.asarray(lengths * 0.99, jnp.float32), interpret=True)
+    np.testing.assert_allclose(found, w @ w.T, atol=2e-7 * lengths.max() ** 2)
+
+
 @pytest.mark.parametrize(("players", "d"), [(32, 2048), (47, 2100), (5, 4200)])
 def test_kernels_of_a_pass_add_up_what_float64_does(players, d):
     (total,), rows = arrays(players, False, d, seed=3)

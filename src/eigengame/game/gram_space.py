@@ -18,7 +18,7 @@ import jax.numpy as jnp
 
 from eigengame.game.rounds import put_last, whiten
 from eigengame.game.rows import DenseRows, full_product
-from eigengame.game.wide import ON_DEVICE, Touches
+from eigengame.game.wide import ON_DEVICE, Touches, lengths_of
 
 
 class Small(NamedTuple):
@@ -82,8 +82,7 @@ def in_span(
     coefficients, coordinates, other = small(
         (play, tuple(map(len, wide))), square, across, overlaps, roots, given
     )
-    lengths = jnp.sqrt(jnp.maximum(jnp.diag(overlaps), 0))
-    moved, applied = touch.combined(coefficients, lengths, wide, rows.values)
+    moved, applied = touch.combined(coefficients, lengths_of(overlaps), wide, rows.values)
     made = full_product(applied, coordinates)
     return list(map(rows.columns, moved)), other, full_product(made, made.T)
 
@@ -121,7 +120,7 @@ def basis_of(gram: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
     empty : array of shape (r,)
         Places of the basis that stand for no direction.
     """
-    lengths = jnp.sqrt(jnp.maximum(jnp.diag(gram), 0))
+    lengths = lengths_of(gram)
     absent = lengths == 0  # such as rows of padding
     scale = jnp.where(absent, 0, 1 / jnp.where(absent, 1, lengths))
     unit = scale[:, None] * gram * scale[None, :]

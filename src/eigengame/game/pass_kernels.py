@@ -71,7 +71,7 @@ def _add(
     def add(columns: Any) -> None:
         x = triton.load(rows.at[:, columns])
         more = added_up(triton.dot(part, x) for part in of_rows)
-        # By an ordinary addition: see `wide_kernels`.
+        # By an ordinary addition: see `sum_tiles`.
         so_far = load([total], k, 0, TALL, columns)
         store([made], k, 0, TALL, columns, so_far + unknown_one * more)
 

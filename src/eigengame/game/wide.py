@@ -49,6 +49,18 @@ def overlaps_of(wide: Sequence[jax.Array]) -> jax.Array:
     return jnp.block([[half[i, j] if i <= j else half[j, i].T for j in count] for i in count])
 
 
+def overlaps_again(wide: Sequence[jax.Array], known: jax.Array) -> jax.Array:
+    r"""Return $WW^\top$, shape (K, K), of vectors that kernels take and of which it is nearly known."""
+    from eigengame.game import wide_kernels
+
+    return wide_kernels.overlaps(wide, lengths_of(known))
+
+
+def lengths_of(overlaps: jax.Array) -> jax.Array:
+    """Return the lengths (K,) of vectors from their overlaps (K, K)."""
+    return jnp.sqrt(jnp.maximum(jnp.diag(overlaps), 0))
+
+
 LONG = 2**18
 """Features from which on sums are made in chunks: on a GPU one of millions in float32 is off by 1e-4 of itself."""
 

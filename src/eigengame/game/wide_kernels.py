@@ -5,9 +5,7 @@ two parts, $v = v_0 + v_1$, so that all products go through the tensor units and
 up: for products with rows in bfloat16, with a remainder below $2^{-17}|v|$, and where players are made of players
 in float16, with one below $2^{-23}|v|$, in units in which float16 has its range. What was measured to matter:
 
-* Tensor units do not round sums, they cut them: adding up 20 million squares there loses 3e-4 of the total.
-  So each tile is summed from zero and added to the total by an ordinary float32 addition. The compiler would
-  fuse the two again, unless the tile's sum is multiplied by a 1 that it does not know.
+* Tensor units do not round sums, they cut them, so no sum there is long (`eigengame.game.tiles.sum_tiles`).
 * Coefficients are read before the loop: inside, every stage of the pipeline would hold a copy of them.
 * Tensor units make 64 rows at once, in half the time that they take for 48 in pieces.
 * As many programs as the card has processors, so that none waits for a last one.
@@ -21,7 +19,6 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax import lax
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton
 
@@ -39,7 +36,7 @@ from eigengame.game.tiles import (
     shares,
     split,
     store,
-    tile_at,
+    sum_tiles,
     walk,
 )
 
@@ -93,6 +90,32 @@ def _products(
         left = jnp.concatenate([part[:, done:] for part in wide])
         across = across + full_product(rows[:, done:].astype(jnp.float32), left.T)
     return [*squares, across]
+
+
+def overlaps(
+    wide: Sequence[jax.Array], lengths: jax.Array, *, interpret: bool = False
+) -> jax.Array:
+    r"""Return $WW^\top$, shape (K, K), for vectors of about these lengths (K,)."""
+    d, k = wide[0].shape[1], sum(map(len, wide))
+    tile = TILE // 2
+    tiles, each, programs = shares(d, tile, 4)
+    scale = _scale_of(lengths)
+    shared = called(
+        functools.partial(
+            _add_overlaps, k=len(wide[0]), parts=len(wide), tile=tile, each=each, tiles=tiles
+        ),
+        (*wide, jnp.pad(scale, (0, TALL - k)), jnp.ones((1,), jnp.float32)),
+        grid=(programs,),
+        out_shape=[jax.ShapeDtypeStruct((programs, TALL, TALL), jnp.float32)] * PARTS,
+        out_specs=[pl.BlockSpec((None, TALL, TALL), lambda i: (i, 0, 0))] * PARTS,
+        compiler_params=triton.CompilerParams(num_warps=4, num_stages=3),
+        interpret=interpret,
+        name="overlaps",
+    )
+    first, second = (jnp.sum(one, axis=0)[:k, :k] for one in shared)
+    found = (first + (second + second.T)) / scale[:, None] / scale[None, :]
+    rest = jnp.concatenate([part[:, tiles * tile :] for part in wide])
+    return found + full_product(rest, rest.T)
 
 
 def combined(
@@ -161,9 +184,14 @@ class _Scaled(NamedTuple):
         return self.products[:, None] * rounded * self.vectors[None, :]
 
 
+def _scale_of(lengths: jax.Array) -> jax.Array:
+    """Return what vectors are multiplied by before they are split: no number is larger than its vector is long."""
+    return LARGEST / power_above(lengths)
+
+
 def _in_units(turn: jax.Array, lengths: jax.Array) -> _Scaled:
-    """Return coefficients over vectors of these lengths (K,) in such units; no number is larger than its vector."""
-    vectors = LARGEST / power_above(lengths)
+    """Return coefficients over vectors of these lengths (K,) in such units."""
+    vectors = _scale_of(lengths)
     sized = turn / vectors[None, :]
     products = power_above(jnp.max(jnp.abs(sized), axis=1)) / LARGEST
     return _Scaled(sized / products[:, None], vectors, products)
@@ -177,23 +205,29 @@ def _sum_of_parts(coefficients: jax.Array, dtype: Any) -> jax.Array:
 def _add_products(*refs: Any, k: int, parts: int, each: int, tiles: int, square: bool) -> None:
     """Add up one program's tiles: (m, m) of the rows where wanted, and (m, size) for each piece of W."""
     wide, (rows, one), outputs = refs[:parts], refs[parts : parts + 2], refs[parts + 2 :]
-    unknown_one, program = one[0], pl.program_id(0)
-    pieces = pieces_of(k + parts - 1)
 
-    def add(i: jax.Array, totals: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
-        columns = tile_at(program * each + i, TILE)
+    def products(columns: Any) -> list[jax.Array]:
         x = triton.load(rows.at[:, columns])
         new = [triton.dot(x, x, trans_b=True)] if square else []
-        for piece in pieces:
+        for piece in pieces_of(k + parts - 1):
             parted = parts_of(load(wide, k, *piece, columns), PARTS)
             new.append(added_up(triton.dot(x, part, trans_b=True) for part in parted))
-        return tuple(total + unknown_one * more for total, more in zip(totals, new, strict=True))
+        return new
 
-    zero = tuple(jnp.zeros(output.shape, jnp.float32) for output in outputs)
-    own = jnp.minimum(each, tiles - program * each)
-    totals = lax.fori_loop(0, own, add, zero)
-    for output, total in zip(outputs, totals, strict=True):
-        output[...] = total
+    sum_tiles(outputs, one[0], TILE, each, tiles, products)
+
+
+def _add_overlaps(*refs: Any, k: int, parts: int, tile: int, each: int, tiles: int) -> None:
+    """Add up one program's tiles: the first parts of W with each other, and with the second."""
+    wide, (vectors, one), outputs = refs[:parts], refs[parts : parts + 2], refs[parts + 2 :]
+    scale = triton.load(vectors)
+
+    def products(columns: Any) -> list[jax.Array]:
+        scaled = load(wide, k, 0, TALL, columns) * scale[:, None]
+        first, second = parts_of(scaled, PARTS, jnp.float16)
+        return [triton.dot(first, part, trans_b=True) for part in (first, second)]
+
+    sum_tiles(outputs, one[0], tile, each, tiles, products)
 
 
 def _combine(*refs: Any, k: int, parts: int, each: int, tiles: int) -> None:
