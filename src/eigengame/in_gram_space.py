@@ -20,7 +20,7 @@ from eigengame.game.gram_space import Small, in_span
 from eigengame.game.rows import DenseRows, Rows
 from eigengame.game.wide import kernels_fit, overlaps_again, overlaps_of
 
-REMEASURED = 16
+REMEASURED = 32
 """Updates after which overlaps are measured again; in between they follow from the moves, to rounding."""
 
 

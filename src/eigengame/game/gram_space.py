@@ -83,8 +83,19 @@ def in_span(
         (play, tuple(map(len, wide))), square, across, overlaps, roots, given
     )
     moved, applied = touch.combined(coefficients, lengths_of(overlaps), wide, rows.values)
-    made = full_product(applied, coordinates)
-    return list(map(rows.columns, moved)), other, full_product(made, made.T)
+    overlaps = overlaps + _changed(applied, coordinates)
+    return list(map(rows.columns, moved)), other, overlaps
+
+
+def _changed(coefficients: jax.Array, coordinates: jax.Array) -> jax.Array:
+    """Return by how much overlaps (K, K) change when vectors become what coefficients (K, r) make.
+
+    The change alone: overlaps made anew from coordinates would lose some of their last digits in every update.
+    """
+    moves = coefficients - jnp.eye(*coefficients.shape, dtype=coefficients.dtype)
+    moved, known = full_product(moves, coordinates), coordinates[: len(moves)]
+    across = full_product(moved, known.T)
+    return across + across.T + full_product(moved, moved.T)
 
 
 def _played(
