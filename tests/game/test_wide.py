@@ -1,4 +1,4 @@
-"""Touches of width d: the kernels (run by the interpreter where there is no GPU) and plain products, by float64."""
+"""Touches of width d: the kernels, run by the interpreter, and plain products against float64."""
 
 import jax
 import jax.numpy as jnp
@@ -9,7 +9,6 @@ from eigengame import DenseRows
 from eigengame.game import pass_kernels, wide, wide_kernels
 
 ROWS = 16
-INTERPRETED = jax.default_backend() != "gpu"
 
 
 def arrays(players, vector, d, seed=0):
@@ -27,7 +26,7 @@ SHAPES = [(32, False, 256), (47, True, 256), (5, True, 300)]
 @pytest.mark.parametrize(("players", "vector", "d"), SHAPES)
 def test_kernels_give_the_products_that_float64_gives(players, vector, d):
     parts, rows = arrays(players, vector, d)
-    square, across = wide_kernels.inner_products(parts, rows, interpret=INTERPRETED)
+    square, across = wide_kernels.inner_products(parts, rows, interpret=True)
     x, w = np.asarray(rows, np.float64), np.concatenate([np.asarray(p, np.float64) for p in parts])
     # Two parts of 8 bits: products are exact to 2^-17 of what is multiplied.
     tolerance = 2**-17 * np.sqrt(d) * 4
@@ -48,7 +47,7 @@ def test_kernels_combine_as_float64_does(players, vector, d, size):
     parts = [part * jnp.float32(size) for part in parts]
     coefficients = coefficients.at[:, :k].divide(size)
     given = coefficients, jnp.asarray(lengths, jnp.float32)
-    moved, applied = wide_kernels.combined(*given, parts, rows, interpret=INTERPRETED)
+    moved, applied = wide_kernels.combined(*given, parts, rows, interpret=True)
     assert [part.shape for part in moved] == [part.shape for part in parts]
     # What is applied is what is returned, but for the rounding of a float32.
     made = np.asarray(applied, np.float64) @ np.concatenate([w, x])
@@ -66,9 +65,7 @@ def test_kernels_measure_overlaps_as_float64_does(players, vector, d, size):
     w = np.concatenate([np.asarray(p, np.float64) for p in parts])
     lengths = np.linalg.norm(w, axis=1)
     # Lengths need be known roughly only.
-    found = wide_kernels.overlaps(
-        parts, jnp.asarray(lengths * 0.99, jnp.float32), interpret=INTERPRETED
-    )
+    found = wide_kernels.overlaps(parts, jnp.asarray(lengths * 0.99, jnp.float32), interpret=True)
     np.testing.assert_allclose(found, w @ w.T, atol=2e-7 * lengths.max() ** 2)
 
 
@@ -78,12 +75,12 @@ def test_kernels_of_a_pass_add_up_what_float64_does(players, d):
     rng = np.random.default_rng(4)
     given, roots = rng.normal(size=(ROWS, players)), rng.uniform(size=ROWS)
     x, v = np.asarray(rows, np.float64), np.asarray(total, np.float64)
-    scores = wide_kernels.scores(total, rows, interpret=INTERPRETED)
+    scores = wide_kernels.scores(total, rows, interpret=True)
     # Players in two parts of 8 bits, as above.
     np.testing.assert_allclose(scores, x @ v.T, atol=2**-17 * np.sqrt(d) * 4)
-    made = pass_kernels.added(total, jnp.asarray(given, jnp.float32), rows, interpret=INTERPRETED)
+    made = pass_kernels.added(total, jnp.asarray(given, jnp.float32), rows, interpret=True)
     np.testing.assert_allclose(made, v + given.T @ x, atol=2e-5)
-    found = pass_kernels.column_sums(jnp.asarray(roots, jnp.float32), rows, interpret=INTERPRETED)
+    found = pass_kernels.column_sums(jnp.asarray(roots, jnp.float32), rows, interpret=True)
     np.testing.assert_allclose(found[0], roots @ x, atol=2e-5)
     np.testing.assert_allclose(found[1], np.sum(x**2, axis=0), rtol=1e-5)
 
@@ -114,6 +111,14 @@ def test_lengths_are_measured_to_rounding_over_hundreds_of_thousands_of_features
     np.testing.assert_allclose(wide.overlaps_of([players]), [[true]], rtol=1e-6)
 
 
-def test_kernels_are_for_gpus_and_shapes_they_take():
-    parts, rows = arrays(5, True, 300)
-    assert not wide.kernels_fit(parts, rows)
+def test_kernels_are_for_gpus_and_shapes_they_take(monkeypatch):
+    players, rows = (jax.ShapeDtypeStruct((32, 2**16), dtype) for dtype in ("float32", "bfloat16"))
+    assert not wide.kernels_fit([players], rows)
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    assert wide.kernels_fit([players], rows)
+    assert not wide.kernels_fit([players], jax.ShapeDtypeStruct((32, 2**16), "float32"))
+    assert not wide.kernels_fit([players], jax.ShapeDtypeStruct((31, 2**16), "bfloat16"))
+    assert not wide.kernels_fit([players] * 3, rows)
+    # A later JAX, without what they are written in.
+    monkeypatch.setattr(wide, "_has_triton", lambda: False)
+    assert not wide.kernels_fit([players], rows)

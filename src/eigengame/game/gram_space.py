@@ -92,10 +92,11 @@ def _changed(coefficients: jax.Array, coordinates: jax.Array) -> jax.Array:
 
     The change alone: overlaps made anew from coordinates would lose some of their last digits in every update.
     """
-    moves = coefficients - jnp.eye(*coefficients.shape, dtype=coefficients.dtype)
-    moved, known = full_product(moves, coordinates), coordinates[: len(moves)]
-    across = full_product(moved, known.T)
-    return across + across.T + full_product(moved, moved.T)
+    k, r = coefficients.shape
+    moves = coefficients - jnp.eye(k, r, dtype=coefficients.dtype)
+    moved, known = full_product(moves, coordinates), coordinates[:k]
+    half = full_product(moved, (known + moved / 2).T)
+    return half + half.T
 
 
 def _played(

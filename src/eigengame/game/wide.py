@@ -10,6 +10,7 @@ same rows in two halves: scores, and directions added to a total.
 from __future__ import annotations
 
 import functools
+import importlib.util
 import itertools
 import math
 import operator
@@ -187,4 +188,11 @@ def rows_fit(rows: Any) -> bool:
         and 16 <= m <= MOST_ROWS
         and m & (m - 1) == 0
         and d >= WORTH
+        and _has_triton()
     )
+
+
+@functools.cache
+def _has_triton() -> bool:
+    """Say whether this JAX has what the kernels are written in: 0.11 says that a later one will not."""
+    return importlib.util.find_spec("jax.experimental.pallas.triton") is not None
