@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from eigengame import DenseRows, InGramSpace, Remembered, make
-from eigengame.game.wide import combined, inner_products, overlaps_again
+from eigengame.game.wide import combined, inner_products
 from eigengame.images import _accumulate
 from eigengame.in_gram_space import REMEASURED, overlaps_now
 from eigengame.metrics import angular_error
@@ -188,10 +188,14 @@ def parts(k: int, rows: list[DenseRows]) -> None:
     one = median_ms(lambda: first(players[0], rows[0].values), 5)
     two = median_ms(lambda: second(*small, players[0], rows[0].values), 5)
     print(f"{'the two touches alone':>34} {k:>3} {one + two:>7.2f}   ({one:.2f} and {two:.2f} ms)")
-    known = jnp.eye(k)
-    again = jax.jit(lambda v: overlaps_again([v], known))
-    three = median_ms(lambda: again(players[0]), 5)
+    again = jax.jit(lambda v, x: overlaps_now([v], x, jnp.eye(k), jnp.zeros((), jnp.int32)))
+    three = median_ms(lambda: again(players[0], rows[0]), 5)
     print(f"{'overlaps, once in':>34} {REMEASURED:>3} {three:>7.2f}")
+    gram = jnp.cov(jax.random.normal(jax.random.key(0), (k + ROWS, 4 * (k + ROWS))))
+    solve = jax.jit(jnp.linalg.eigh)
+    print(
+        f"{'an eigenproblem of size':>34} {k + ROWS:>3} {median_ms(lambda: solve(gram), 5):>7.2f}"
+    )
 
 
 def check(d: int = 2**17, updates: int = 20) -> None:
