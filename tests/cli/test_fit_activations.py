@@ -114,7 +114,9 @@ def test_what_is_no_network_is_refused(net):
         opened_network("weights.pth", None, False)
 
 
-def test_weights_are_read_from_every_kind_of_file(net):
+@pytest.fixture
+def wanted(net):
+    """Weights of the network, in a file of every kind."""
     from safetensors.torch import save_file
 
     wanted = {name: torch.rand(tensor.shape) for name, tensor in net.state_dict().items()}
@@ -122,10 +124,30 @@ def test_weights_are_read_from_every_kind_of_file(net):
     torch.save({"state_dict": wanted, "epoch": 3}, "weights.pt")
     save_file(wanted, "weights.safetensors")
     np.savez("weights.npz", **{name: tensor.numpy() for name, tensor in wanted.items()})
+    return wanted
+
+
+def test_weights_are_read_from_every_kind_of_file(wanted):
     for ending in ("pt", "safetensors", "npz"):
         fresh = opened_network("net.py:make", Path(f"weights.{ending}"), False)
         for name, tensor in wanted.items():
             torch.testing.assert_close(fresh.state_dict()[name], tensor)
+
+
+@pytest.mark.parametrize("ending", ["pt", "safetensors", "npz"])
+@pytest.mark.parametrize("share", [0, 0.5])
+def test_weights_that_are_cut_off_are_not_taken_for_another_networks(net, wanted, ending, share):
+    path = Path(f"weights.{ending}")
+    whole = path.read_bytes()
+    path.write_bytes(whole[: int(share * len(whole))])
+    with pytest.raises(ValueError, match=rf"weights\.{ending} cannot be read .*fetch it again"):
+        load_weights(net, path)
+
+
+def test_what_is_no_file_of_torch_is_not_taken_for_a_module(net):
+    Path("noise.pt").write_bytes(bytes(range(256)))
+    with pytest.raises(ValueError, match=r"noise\.pt cannot be read"):
+        opened_network("noise.pt", None, False)
 
 
 def test_weights_of_another_network_are_refused(net):

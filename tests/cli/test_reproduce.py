@@ -105,6 +105,8 @@ def test_figures_and_claims_are_made_again_without_playing(run, tmp_path):
     assert again.code == 0
     assert "counting" not in again.err
     assert "it is 3." in again.out
+    path.write_text('{"experiment": "counts", "quick": false}')
+    assert "has no 'number'" in run("reproduce", "counts", "--redraw").err
     path.write_text("{")
     assert "run the experiment again" in run("reproduce", "counts", "--redraw").err
     path.unlink()

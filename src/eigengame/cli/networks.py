@@ -6,6 +6,7 @@ import difflib
 import importlib
 import importlib.util
 import pickle
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -81,15 +82,12 @@ def _from_pickle(path: Path, trust: bool) -> Any:
     """Return a module that torch.save wrote whole."""
     import torch
 
-    if not path.is_file():
-        raise ValueError(f"{path} does not exist: check the path (from {Path.cwd()}).")
-    try:
-        found = torch.load(path, map_location="cpu", weights_only=not trust)
-    except pickle.UnpicklingError:
-        raise ValueError(
-            f"{path} holds a whole module, and reading one may run any code: give --trust if you know where it "
-            "comes from, or the network by file.py:function and its weights by --weights."
-        ) from None
+    found = _read(
+        path,
+        lambda: torch.load(path, map_location="cpu", weights_only=not trust),
+        "holds a whole module, and reading one may run any code: give --trust if you know where it comes from, or "
+        "the network by file.py:function and its weights by --weights.",
+    )
     if isinstance(found, dict):
         raise ValueError(
             f"{path} holds weights and no network: give it by --weights, and the network by file.py:function."
@@ -99,10 +97,9 @@ def _from_pickle(path: Path, trust: bool) -> Any:
 
 def load_weights(model: Any, path: Path) -> None:
     """Put the weights of a file into a network; all must be there, and no others."""
-    if not path.is_file():
-        raise ValueError(f"{path} does not exist: check the path (from {Path.cwd()}).")
+    weights = _weights_of(path)
     try:
-        missing, unexpected = model.load_state_dict(_weights_of(path), strict=False)
+        missing, unexpected = model.load_state_dict(weights, strict=False)
     except RuntimeError as error:
         said = " ".join(str(error).split())
         raise ValueError(f"{path} does not fit the network: {said[:300]}.") from None
@@ -118,26 +115,52 @@ def load_weights(model: Any, path: Path) -> None:
 
 def _weights_of(path: Path) -> dict[str, Any]:
     """Return the arrays of a file, by name, as tensors."""
+    if path.suffix not in (".safetensors", ".npz", *FILES):
+        raise ValueError(f"{path}: give weights as .safetensors, .npz, {' or '.join(FILES)}.")
+    found = _read(
+        path,
+        lambda: _tensors_of(path),
+        "holds more than weights, which may run any code when it is read: save model.state_dict().",
+    )
+    for name in NESTED:
+        found = (
+            found[name] if isinstance(found, dict) and isinstance(found.get(name), dict) else found
+        )
+    return dict(found)
+
+
+def _tensors_of(path: Path) -> Any:
+    """Return what a file of weights holds, by its ending."""
     import numpy as np
     import torch
 
     if path.suffix == ".safetensors":
         from safetensors.torch import load_file
 
-        return dict(load_file(path))
+        return load_file(path)
     if path.suffix == ".npz":
-        with np.load(path) as arrays:
+        with path.open("rb") as file, np.load(file) as arrays:
             return {name: torch.from_numpy(np.asarray(arrays[name])) for name in arrays.files}
-    if path.suffix not in FILES:
-        raise ValueError(f"{path}: give weights as .safetensors, .npz, {' or '.join(FILES)}.")
+    return torch.load(path, map_location="cpu", weights_only=True)
+
+
+def _read(path: Path, read: Callable[[], Any], more: str) -> Any:
+    """Return what is read of a file; `more` says what to do about one with more in it than numbers."""
+    if not path.is_file():
+        raise ValueError(f"{path} does not exist: check the path (from {Path.cwd()}).")
     try:
-        found = torch.load(path, map_location="cpu", weights_only=True)
-    except pickle.UnpicklingError:
+        return read()
+    # Every format has errors of its own for a file that is cut off.
+    except Exception as error:
+        said = str(error).split("\n")[0].split(". ")[0]
+        if isinstance(error, pickle.UnpicklingError) and _of_torch(path):
+            raise ValueError(f"{path} {more}") from None
         raise ValueError(
-            f"{path} holds more than weights, which may run any code when it is read: save model.state_dict()."
+            f"{path} cannot be read ({said or type(error).__name__}): if it was cut off, fetch it again."
         ) from None
-    for name in NESTED:
-        found = (
-            found[name] if isinstance(found, dict) and isinstance(found.get(name), dict) else found
-        )
-    return dict(found)
+
+
+def _of_torch(path: Path) -> bool:
+    """Say whether a file begins as torch writes it today, a zip archive, or once did, a pickle."""
+    with path.open("rb") as file:
+        return file.read(2) in (b"PK", b"\x80\x02")

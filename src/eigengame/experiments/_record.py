@@ -36,8 +36,13 @@ def reproduce(name: str, folder: Path, run: Run) -> list[Claim]:
 def present(folder: Path) -> list[Claim]:
     """Write claims and figures of the results that are in `folder`; nothing is played."""
     results = read_results(folder)
-    one = experiment(results["experiment"])
-    claims = one.claims(results)
+    try:
+        one = experiment(results["experiment"])
+        claims = one.claims(results)
+    except KeyError as error:
+        raise ValueError(
+            f"{folder / RESULTS} has no {error}, as results of another version may: run the experiment again."
+        ) from None
     _write_json(folder / CLAIMS, [claim._asdict() for claim in claims])
     with styled():
         save(one.draw(results), folder)
