@@ -1,4 +1,4 @@
-"""The scikit-learn face: it checks, calls a route, and names what came out. No maths lives here."""
+"""The scikit-learn face of fitting: it checks, calls a route, and names what came out. No maths lives here."""
 
 from __future__ import annotations
 
@@ -7,37 +7,27 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
-from pathlib import Path
 from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
-from eigengame import model_file, refine, routes, stream
+from eigengame import refine, routes, stream
 from eigengame.algorithms import REGISTRY
 from eigengame.certificate import Certificate
 from eigengame.checkpoint import Checkpoint, Keeper
 from eigengame.feed import Feed, refuse_unless_finite
+from eigengame.fitted import FittedPCA
 from eigengame.fitting import Fit, Run, batch_rows
-from eigengame.inputs import (
-    SMALL,
-    checked_array,
-    checked_source,
-    checked_weights,
-    is_lazy,
-    is_other,
-    to_numpy,
-)
-from eigengame.model import Model, deterministic_signs
+from eigengame.inputs import SMALL, checked_source, checked_weights
+from eigengame.model import deterministic_signs
 from eigengame.parallel.dask_engine import DaskEngine, DaskReading, DaskRun, engine_for
-from eigengame.parallel.lazy import lazy_rows, lazy_scores
 from eigengame.preparation import Preparation, preparation_of, same_preparation
 from eigengame.reading import Passes, Reading
 from eigengame.sklearn_callbacks import CallbackSupport, callback_watchers, with_callbacks
@@ -45,9 +35,7 @@ from eigengame.sources import Source, far_origin
 from eigengame.watch import call, watchers_of
 
 
-class EigenGamePCA(
-    CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
-):
+class EigenGamePCA(CallbackSupport, FittedPCA):
     r"""Principal components by the remembered game: one pass, no step size, with a certificate.
 
     Parameters
@@ -465,82 +453,6 @@ class EigenGamePCA(
 
     def _shift(self) -> Any:
         return np.zeros(()) if self._origin is None else self._origin
-
-    # ------------------------------------------------------------------ using
-
-    def transform(self, X: Any) -> Any:
-        """Return the scores of X on the components, shape (n_samples, n_components_).
-
-        X may be anything that `fit` takes: what is not in memory is read block by block. A model of
-        prepared data prepares X first, unless it is so already; a row that is passed over has NaN. Scores
-        of a Dask array or data frame are a Dask array: nothing is computed until it is.
-        """
-        check_is_fitted(self)
-        if is_lazy(X):
-            source = checked_source(self, X, reset=False)
-            return lazy_scores(source, self._model(), whiten=self.whiten)
-        if self._preparation is None and not is_other(X):
-            rows = checked_array(self, X, reset=False)
-            return self._model().project(rows, whiten=self.whiten)
-        return np.concatenate(list(self.transform_blocks(X)))
-
-    def transform_blocks(self, X: Any, size: int = 4096) -> Iterator[np.ndarray]:
-        """Give the scores of X block by block, for data whose scores are to be written as they come."""
-        check_is_fitted(self)
-        source = checked_source(self, X, reset=False)
-        yield from self._model().score_blocks(source, size, whiten=self.whiten)
-
-    def inverse_transform(self, X: Any) -> Any:
-        """Return rows from scores, shape (n_samples, n_features_in_); of a Dask array as one."""
-        check_is_fitted(self)
-        if is_lazy(X):
-            return lazy_rows(X, self._model(), whiten=self.whiten)
-        return self._model().restore(np.asarray(to_numpy(X)), whiten=self.whiten)
-
-    def get_covariance(self) -> np.ndarray:
-        """Return the model's covariance: components, and noise in every other direction."""
-        check_is_fitted(self)
-        return self._model().covariance()
-
-    def get_precision(self) -> np.ndarray:
-        """Return the inverse of the model's covariance."""
-        check_is_fitted(self)
-        return self._model().precision()
-
-    def score_samples(self, X: Any) -> np.ndarray:
-        """Return the log-likelihood of each row under the probabilistic model, shape (n_samples,)."""
-        check_is_fitted(self)
-        if self._preparation is None and not is_other(X):
-            return self._model().log_likelihood(checked_array(self, X, reset=False))
-        blocks, model = checked_source(self, X, reset=False).blocks(0, 4096), self._model()
-        return np.concatenate([model.log_likelihood(block.values) for block in blocks])
-
-    def score(self, X: Any, y: Any = None) -> float:
-        """Return the mean log-likelihood of the rows."""
-        return float(np.mean(self.score_samples(X)))
-
-    def save(self, path: Any) -> Path:
-        """Write the model to a `.safetensors` file, whole or not at all, and return its path."""
-        check_is_fitted(self)
-        return model_file.save(self, path)
-
-    @classmethod
-    def load(cls, path: Any) -> EigenGamePCA:
-        """Return the model of a file: it can transform, certify, merge and go on by `partial_fit`."""
-        return model_file.load(cls, path)
-
-    def _model(self) -> Model:
-        return Model(self.components_, self.explained_variance_, self.mean_, self.noise_variance_)
-
-    @property
-    def _n_features_out(self) -> int:
-        return int(self.components_.shape[0])
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
 
 
 @contextlib.contextmanager
