@@ -25,13 +25,15 @@ from eigengame.checkpoint import Checkpoint, Keeper
 from eigengame.feed import Feed, refuse_unless_finite
 from eigengame.fitted import FittedPCA
 from eigengame.fitting import Fit, Run, batch_rows
+from eigengame.frame import Frame, frame_of, in_range
 from eigengame.inputs import SMALL, checked_source, checked_weights
 from eigengame.model import deterministic_signs
 from eigengame.parallel.dask_engine import DaskEngine, DaskReading, DaskRun, engine_for
 from eigengame.preparation import Preparation, preparation_of, same_preparation
 from eigengame.reading import Passes, Reading
+from eigengame.rounding import Rounding
 from eigengame.sklearn_callbacks import CallbackSupport, callback_watchers, with_callbacks
-from eigengame.sources import Source, far_origin
+from eigengame.sources import Source
 from eigengame.watch import call, watchers_of
 
 
@@ -157,6 +159,7 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
     _stream: stream.Stream | None
     _stream_shape: tuple[int, int]
     _players: np.ndarray
+    _frame: Frame
 
     # ------------------------------------------------------------------ learning
 
@@ -216,7 +219,7 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
             call(watchers, "begin", {"source": source.name, "shape": source.shape})
             with _precision(self._options.dtype):
                 found = self._fit(run)
-            self._stream, self._origin = found.fitted.stream, found.origin
+            self._stream, self._frame = found.fitted.stream, found.frame
             self._stream_shape = (found.k, d)
             self._name(found.fitted)
             call(watchers, "end", self.outcome_)
@@ -291,13 +294,12 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
                 "by what it learnt, `one.preparation.over(other)`."
             )
         merged = EigenGamePCA(**self.get_params())
-        kept = ("_options", "_origin", "_stream_shape", "_preparation", "layers_")
+        kept = ("_options", "_frame", "_stream_shape", "_preparation", "layers_")
         for name in ("n_features_in_", "feature_names_in_", *kept):
             if hasattr(self, name):
                 setattr(merged, name, getattr(self, name))
         with _precision(self._options.dtype):
-            shift = np.broadcast_to(other._shift() - self._shift(), other.mean_.shape)
-            theirs = stream.moved(theirs, jnp.asarray(shift, self._options.dtype))
+            theirs = stream.reframed(theirs, other._frame, self._frame)
             merged._stream = stream.merge(self._options.game(), mine, theirs)
             merged._name(routes.from_stream(merged._stream, self._options))
         return merged
@@ -311,32 +313,44 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
         assert self._stream is not None
         return self._stream
 
-    def certify(self, X: Any, *, progress: Any = False, engine: Any = None) -> Certificate:
-        """Measure the components on X, by five passes over it, and return their certificate.
+    def certify(
+        self, X: Any, sample_weight: Any = None, *, progress: Any = False, engine: Any = None
+    ) -> Certificate:
+        """Measure the components on X, by at most five passes over it, and return their certificate.
 
-        It is also kept as `certificate_`. The mean is that of the fit. `progress` and `engine` are as for
-        `fit`.
+        It is also kept as `certificate_`. What is certified is how far the components of this model are from
+        the principal components of X, about the mean of X, with these weights. `progress` and `engine` are as
+        for `fit`.
         """
         check_is_fitted(self)
         watchers = watchers_of(progress)
         source = checked_source(self, X, reset=False)
+        weights = checked_weights(source, sample_weight)
         on = engine_for(source, engine)
         with _precision(self._options.dtype):
-            dtype = self._options.dtype
+            dtype, rows = self._options.dtype, source.shape[0] or self.n_samples_seen_
+            total = float(rows) if weights is None else float(weights.sum())
             goal = refine.Goal(
-                source=self._reading(source, watchers, on),
-                mean=jnp.asarray(self.mean_ - self._shift(), dtype) if self.center else None,
+                source=self._reading(source, weights, watchers, on),
+                mean=jnp.asarray(self._frame.inner(self.mean_), dtype) if self.center else None,
                 k=self.n_components_,
-                scale=max((source.shape[0] or self.n_samples_seen_) - 1, 1),
+                scale=max(total - 1, 1) / self._frame.unit**2,
                 passes=5,
                 tol=None,
                 seed=self._options.seed + 3,
+                rounding=self._rounding(rows),
+                in_float64=not source.on_device,
             )
             try:
-                self.certificate_ = refine.certify(goal, jnp.asarray(self._players, dtype))
+                self.certificate_ = refine.certify(goal, self._players)
             finally:
                 call(watchers, "close")
         return self.certificate_
+
+    def _rounding(self, rows: int) -> Rounding:
+        """Return the rounding of products with data like that of the fit, in the precision of play."""
+        squares = (float(self.var_.sum()) + float(np.sum(self.mean_**2))) * rows
+        return Rounding.typical(self._options.dtype, rows, squares / self._frame.unit**2)
 
     def _begin(self, source: Source) -> stream.Stream:
         """Return a stream about to see its first batch."""
@@ -355,7 +369,7 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
         self._options, (n, d) = self._read_options(self.dtype), source.shape
         k = min(n or d, d) if self.n_components is None else self._count((d, d))
         with _precision(self._options.dtype):
-            self._origin = far_origin(source, self._options.dtype) if self.center else None
+            self._frame = frame_of(source, self._options.dtype, center=self._options.center)
             self._stream_shape = (k, d)
             return stream.begin(self._options.game(), k, d, self._options.dtype, self._options.seed)
 
@@ -404,14 +418,16 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
         return k
 
     def _feed(self, source: Source, weights: Any, size: int) -> Feed:
-        return Feed(source, size, self._options.dtype, weights, self._origin)
+        return Feed(source, size, self._options.dtype, weights, self._frame)
 
-    def _reading(self, source: Source, watchers: Any, engine: DaskEngine | None) -> Passes:
-        """Return passes over other data than that of the fit, told from the same origin."""
+    def _reading(
+        self, source: Source, weights: Any, watchers: Any, engine: DaskEngine | None
+    ) -> Passes:
+        """Return passes over other data than that of the fit, in the same frame."""
         dtype, players = self._options.dtype, self.n_players_
         if engine is None:
             size = batch_rows(self.batch_size, source.shape, players, dtype, source.block_rows)
-            return Reading(self._feed(source, None, size), watchers)
+            return Reading(self._feed(source, weights, size), watchers)
         return DaskReading(
             engine,
             source,
@@ -419,8 +435,8 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
             dtype,
             batch_size=self.batch_size,
             players=players,
-            origin=self._origin,
-            known=True,
+            weights=weights,
+            frame=self._frame,
             watchers=watchers,
         )
 
@@ -429,30 +445,28 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
     def _name(self, fitted: routes.Fitted) -> None:
         """Name what a route found."""
         found, moments, rows = fitted.found, fitted.moments, fitted.rows
-        scale, total = fitted.scale(self._options), fitted.total(self._options)
-        strengths = np.maximum(found.strengths, 0)
-        centre = np.asarray(moments.mean, np.float64) + self._shift()
+        unit, scale = self._frame.unit, fitted.scale(self._options)
+        strengths, total = np.maximum(found.strengths, 0), fitted.total(self._options)
+        centre = self._frame.outer(np.asarray(moments.mean))
         weight, scatter = float(moments.weight), np.asarray(moments.scatter, np.float64)
         left = min(rows, self.n_features_in_) - len(strengths)
 
         self.components_ = deterministic_signs(found.components)
-        self.explained_variance_ = strengths / scale
+        self.explained_variance_ = in_range(strengths / scale, unit)
         self.explained_variance_ratio_ = fitted.ratios(self._options)
-        self.singular_values_ = np.sqrt(strengths)
+        self.singular_values_ = np.sqrt(strengths) * unit
         self.mean_ = centre if self.center else np.zeros_like(centre)
-        self.var_ = scatter / weight if weight > 0 else scatter
-        self.noise_variance_ = max(total - strengths.sum(), 0) / scale / left if left > 0 else 0.0
+        self.var_ = (scatter / weight if weight > 0 else scatter) * unit**2
+        rest = max(total - strengths.sum(), 0) / scale / left if left > 0 else 0.0
+        self.noise_variance_ = rest * unit**2
         self.n_components_ = len(strengths)
         self.n_samples_seen_ = rows
         self.n_players_ = len(found.players)
         self.n_passes_ = found.ending.passes
-        self.certificate_ = found.certificate
+        self.certificate_ = found.certificate.scaled(unit**2)
         self.outcome_ = found.ending
         self._players = found.players
         self._provenance = None  # that of a file, where the model is as it was read
-
-    def _shift(self) -> Any:
-        return np.zeros(()) if self._origin is None else self._origin
 
 
 @contextlib.contextmanager

@@ -10,8 +10,8 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import jax
@@ -19,14 +19,19 @@ import numpy as np
 
 from eigengame import _check
 from eigengame.device_rows import first_nonfinite, rows_on_device
+from eigengame.frame import Frame
 from eigengame.game.rows import DenseRows
 from eigengame.game.sparse_rows import SparseRows
 from eigengame.parallel.gather import whole
 from eigengame.parallel.placement import ONE_DEVICE, Placement
+from eigengame.raw_rows import RawRows
 from eigengame.sources import ROTATED, Block, Random, Source
 
 AHEAD = 2
 """Batches read before they are asked for."""
+
+SENT = {("f", 2), ("f", 4), ("f", 8), ("u", 1), ("i", 1), ("u", 2), ("i", 2), ("u", 4), ("i", 4)}
+"""Kinds and sizes of numbers that are sent as they are where they are widened on the device."""
 
 
 class Batch(NamedTuple):
@@ -50,22 +55,26 @@ class Feed:
         Precision of play.
     weights : array of shape (n,), optional
         How often each row counts.
-    origin : array of shape (d,), optional
-        Subtracted from dense rows as they are read, to keep digits where the mean is far from zero.
+    frame : Frame
+        Origin and unit of the rows of the game. Sparse rows have no origin.
     ahead : int
         Batches that may be read before they are asked for; 0 reads each when it is, and so does a
         source in memory.
     place : Placement
         Where batches go: a mesh fills them up further, to what its devices can share.
+    raw : bool
+        Whether dense rows of the host are sent as they are, to be brought into the frame in float64 on the device
+        (`RawRows`). Needs ``dtype=float64``.
     """
 
     source: Source
     size: int
     dtype: Any
     weights: np.ndarray | None = None
-    origin: np.ndarray | None = None
+    frame: Frame = Frame()  # noqa: RUF009 - immutable
     ahead: int = AHEAD
     place: Placement = ONE_DEVICE
+    raw: bool = False
 
     @property
     def shape(self) -> tuple[int | None, int]:
@@ -77,10 +86,17 @@ class Feed:
         """Batches in memory at once: views of an array count only where they must be copied."""
         if self.source.on_device:
             return ROTATED
-        plain = self.weights is None and self.origin is None and self.source.dtype == self.dtype
+        plain = self.weights is None and self.frame.plain and self.source.dtype == self.dtype
         if self.source.views and plain:
             return 1 if self.source.slow else 2
         return 2 + (self.ahead if self.source.slow else 0)
+
+    def in_float64(self, mean: np.ndarray | None) -> Feed:
+        """Return the feed of the same rows in float64, about a mean (d,) of this frame where that is given."""
+        stays = self.source.sparse or self.source.on_device
+        frame = self.frame if mean is None or stays else self.frame.about(mean)
+        source = self.source.in_float64()
+        return replace(self, source=source, dtype=np.dtype(np.float64), frame=frame, raw=True)
 
     def __call__(self, start: int = 0) -> Iterator[Batch]:
         """Give the batches of one pass from row `start` on."""
@@ -149,8 +165,12 @@ class Feed:
                 return Batch(made, read, counted)
             if self.source.sparse:
                 room = self.source.most_entries(self.size)
-                sparse = sparse_rows(block.values, padded, self.dtype, room, self.place)
+                sparse = sparse_rows(
+                    block.values, padded, self.dtype, room, self.place, self.frame.unit
+                )
                 return Batch(sparse, read, counted)
+            if self.raw:
+                return Batch(self._raw(np.asarray(block.values), np.sqrt(padded)), read, counted)
             rows = self._dense(np.asarray(block.values), padded, weights is not None)
             return Batch(rows, read, counted)
 
@@ -158,16 +178,34 @@ class Feed:
         """Return dense rows: subtracted, weighted and filled up."""
         roots = np.sqrt(weights)
         whole = values.dtype.kind in "ui" and values.dtype.itemsize <= 2
-        if whole and self.origin is None and not weighted:
+        if whole and self.frame.plain and not weighted:
             return self.place.dense(*_widened(*self._placed(values, roots), np.dtype(self.dtype)))
-        if self.origin is not None:
-            origin = self.origin[slice(*self.place.own_columns(self.shape[1]))]
-            values = np.subtract(values, origin, dtype=self.dtype)
+        if not self.frame.plain:
+            values = self.frame.applied(values, self.dtype, self._own_columns)
         elif values.dtype != self.dtype or not values.flags.c_contiguous:
             values = np.ascontiguousarray(values, dtype=self.dtype)
         if weighted:
             values = values * roots[: len(values), None]
         return self.place.dense(*self._placed(values, roots))
+
+    def _raw(self, values: np.ndarray, roots: np.ndarray) -> RawRows:
+        """Return rows as they are, with the roots of their weights and the frame beside them."""
+        kept = values.dtype.isnative and (values.dtype.kind, values.dtype.itemsize) in SENT
+        values = np.ascontiguousarray(values, None if kept else self.dtype)
+        rows, weights = self._placed(values, roots)
+        return RawRows(rows, weights, *self._frame_there, self.place.mesh)
+
+    @cached_property
+    def _frame_there(self) -> tuple[jax.Array, jax.Array]:
+        """Origin (d,) and unit () on the device."""
+        d = self.shape[1]
+        origin = np.zeros(d) if self.frame.origin is None else self.frame.origin
+        return self.place.per_feature(origin), self.place.everywhere(np.asarray(self.frame.unit))
+
+    @property
+    def _own_columns(self) -> slice:
+        """Columns of a batch that this process reads."""
+        return slice(*self.place.own_columns(self.shape[1]))
 
     def _placed(self, values: np.ndarray, roots: np.ndarray) -> tuple[jax.Array, jax.Array]:
         """Return rows and the roots of their weights where they belong."""
@@ -217,14 +255,15 @@ def sparse_rows(
     dtype: Any,
     room: int | None,
     place: Placement = ONE_DEVICE,
+    unit: float = 1.0,
 ) -> SparseRows:
-    """Return CSR rows with a fixed number of places: `room`, or the next power of two."""
+    """Return CSR rows with a fixed number of places: `room`, or the next power of two; divided by `unit`."""
     count, size = int(values.nnz), len(weights)
     places = room if room is not None else max(64, 1 << (count - 1).bit_length())
     entries = np.zeros(places, dtype)
     row = np.full(places, size - 1, np.int32)
     column = np.zeros(places, np.int32)
-    entries[:count] = values.data
+    entries[:count] = values.data if unit == 1 else values.data / unit
     column[:count] = values.indices
     row[:count] = np.repeat(np.arange(values.shape[0], dtype=np.int32), np.diff(values.indptr))
     return SparseRows(

@@ -13,12 +13,13 @@ import numpy as np
 from eigengame import routes
 from eigengame.checkpoint import Keeper
 from eigengame.feed import Feed
+from eigengame.frame import Frame, frame_of
 from eigengame.parallel.hosts import agree
 from eigengame.parallel.placement import Placement, placement_of
 from eigengame.plan import plan, refuse_unless_fits
 from eigengame.reading import Reading
 from eigengame.routes import Options
-from eigengame.sources import Source, far_origin
+from eigengame.sources import Source
 from eigengame.watch import call
 
 BATCH_BYTES = 2**30
@@ -26,11 +27,11 @@ BATCH_BYTES = 2**30
 
 
 class Fit(NamedTuple):
-    """What was found of k components, and the origin that rows were told from."""
+    """What was found of k components, in the frame of the rows."""
 
     fitted: routes.Fitted
     k: int
-    origin: np.ndarray | None
+    frame: Frame
 
 
 @dataclass(frozen=True)
@@ -70,13 +71,13 @@ class Run:
         place = placement_of(self.mesh, batch, players, d)
         if place.processes > 1:
             agree("random_state", options.seed % 2**31, "the same number")
-        origin = _origin(source, options.dtype, place) if options.center else None
-        feed = Feed(source, batch, options.dtype, self.weights, origin, place=place)
+        frame = _frame(source, options, place)
+        feed = Feed(source, batch, options.dtype, self.weights, frame, place=place)
         options = self._planned(feed, players, options)
         # A fit by share takes several: each keeps its own passes.
         keeper = None if self.keeper is None else self.keeper.part(f"k{k}")
         reading = Reading(feed, self.watchers, keeper)
-        return Fit(routes.fit_by(self._route(k), reading, k, options), k, origin)
+        return Fit(routes.fit_by(self._route(k), reading, k, options), k, frame)
 
     def _planned(self, feed: Feed, players: int, options: Options) -> Options:
         """Return the options of a run that fits: told to the watchers, or refused before it begins.
@@ -139,13 +140,19 @@ class Run:
         return self.algorithm
 
 
-def _origin(source: Source, dtype: np.dtype, place: Placement) -> np.ndarray | None:
-    """Return what is subtracted on reading; processes that share features read their own columns only."""
+def _frame(source: Source, options: Options, place: Placement) -> Frame:
+    """Return the frame of the rows; processes that share features read only their own columns."""
     d = source.shape[1]
     own = place.own_columns(d)
     if own == (0, d):
-        return far_origin(source, dtype)
-    return far_origin(source, dtype, own, lambda values: place.all_columns(values, d))
+        return frame_of(source, options.dtype, center=options.center)
+    return frame_of(
+        source,
+        options.dtype,
+        center=options.center,
+        columns=own,
+        of_all=lambda values: place.all_columns(values, d),
+    )
 
 
 def batch_rows(

@@ -19,8 +19,9 @@ import numpy as np
 
 import eigengame
 from eigengame.algorithms.remembered import RememberedState
-from eigengame.certificate import Certificate
+from eigengame.certificate import Certificate, Cluster
 from eigengame.checkpoint import write_arrays
+from eigengame.frame import Frame
 from eigengame.game.memory import Memory
 from eigengame.moments import Moments
 from eigengame.outcome import Ending, Outcome
@@ -62,8 +63,8 @@ def save(estimator: Any, path: Any) -> Path:
         raise ModelFileError(f"{target.parent} is not a folder: make it first.")
     arrays = {name: np.asarray(getattr(estimator, name)) for name in ARRAYS}
     arrays["players"] = np.asarray(estimator._players)
-    if estimator._origin is not None:
-        arrays["origin"] = np.asarray(estimator._origin)
+    if estimator._frame.origin is not None:
+        arrays["origin"] = np.asarray(estimator._frame.origin)
     stream = estimator._stream
     if stream is not None:
         arrays |= {
@@ -90,6 +91,7 @@ def save(estimator: Any, path: Any) -> Path:
         "features": None if names is None else [str(name) for name in names],
         "layers": None if estimator.layers_ is None else estimator.layers_.facts(),
         "stream_shape": list(estimator._stream_shape),
+        "unit": estimator._frame.unit,
         "preparation": None if preparation is None else preparation.facts(),
         "features_before": None if preparation is None else preparation.width,
         "provenance": provenance(estimator),
@@ -149,7 +151,7 @@ def _rebuilt(kind: type, arrays: dict[str, np.ndarray], facts: dict[str, Any]) -
     estimator.layers_ = None if layers is None else Layers.from_facts(layers)
     options = facts["options"]
     estimator._options = Options(**options | {"dtype": np.dtype(options["dtype"])})
-    estimator._origin = arrays.get("origin")
+    estimator._frame = Frame(arrays.get("origin"), float(facts.get("unit", 1.0)))
     estimator._players = arrays["players"]
     estimator._stream_shape = tuple(facts["stream_shape"])
     estimator._provenance = facts["provenance"]
@@ -199,9 +201,12 @@ def _certificate(facts: dict[str, Any]) -> Certificate:
         if isinstance(value, list)
         else value
         for name, value in facts.items()
-        if name in known
+        if name in known and name != "clusters"
     }
-    return Certificate(**arrays)
+    clusters = tuple(
+        Cluster(**{**one, "members": tuple(one["members"])}) for one in facts.get("clusters", ())
+    )
+    return Certificate(**arrays | {"clusters": clusters})
 
 
 def provenance(estimator: Any) -> dict[str, Any]:

@@ -21,6 +21,10 @@ class Outcome(Enum):
         "every component is within tol by its certificate",
         "Nothing to do.",
     )
+    CONVERGED_IN_CLUSTERS = (
+        "every component, or the span of the cluster that contains it, is within tol by its certificate",
+        "Use the components of a cluster together: certificate_.clusters names those that cannot be separated.",
+    )
     PASSES_MADE = (
         "all passes were made",
         "Give tol to have every component certified, or more passes if the angles are not small enough.",
@@ -35,7 +39,7 @@ class Outcome(Enum):
     )
     FLOOR_REACHED = (
         "the precision of the dtype was reached before every component was within tol",
-        'Give dtype="float64", or a larger tol; equal variances have no components to tell apart.',
+        'Give dtype="float64", or a larger tol; components of equal variance cannot be separated.',
     )
     STOPPED = (
         "a watcher ended the run",

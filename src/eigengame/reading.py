@@ -7,10 +7,12 @@ So there is one place that paces the device, tells watchers, writes checkpoints 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 
 from eigengame.checkpoint import Interrupted, Keeper
 from eigengame.feed import Feed
@@ -27,7 +29,18 @@ Tell = Callable[[Any], dict[str, float]]
 
 
 class Passes(Protocol):
-    """Something that can be read, again and again."""
+    """Something that can be read, again and again.
+
+    Attributes
+    ----------
+    size : int
+        Rows of a batch.
+    """
+
+    @property
+    def size(self) -> int:
+        """Rows of a batch."""
+        ...
 
     @property
     def stopped(self) -> bool:
@@ -37,6 +50,29 @@ class Passes(Protocol):
     def fold(self, step: Step, start: Any, *, task: str, tell: Tell | None = None) -> Any:
         """Return the carry after one pass: `step` applied to it and to each batch in turn."""
         ...
+
+    def in_float64(self, mean: np.ndarray | None) -> Passes:
+        """Return passes over the same rows in float64, about a mean (d,) where rows can be shifted.
+
+        They count as passes of this one. Its steps run under ``jax.enable_x64(True)``.
+        """
+        ...
+
+    def put(self, block: np.ndarray) -> jax.Array:
+        """Return an array of shape (K, d) placed as players are."""
+        ...
+
+    def everywhere(self, values: np.ndarray) -> jax.Array:
+        """Return a small array that every device has."""
+        ...
+
+
+@dataclass
+class Record:
+    """Passes made, and whether a watcher has ended the run: shared by all readings of one run."""
+
+    made: int = 0
+    stopped: bool = False
 
 
 class Reading:
@@ -54,8 +90,31 @@ class Reading:
         self, feed: Feed, watchers: Sequence[Watcher] = (), keeper: Keeper | None = None
     ) -> None:
         self.feed, self.watchers, self.keeper = feed, watchers, keeper
-        self.made = 0
-        self.stopped = False
+        self._record = Record()
+
+    @property
+    def size(self) -> int:
+        """Rows of a batch."""
+        return self.feed.size
+
+    @property
+    def stopped(self) -> bool:
+        """Whether a watcher has ended the run."""
+        return self._record.stopped
+
+    def in_float64(self, mean: np.ndarray | None) -> Reading:
+        """Return passes over the same rows in float64; kept, watched and counted like those of this one."""
+        other = Reading(self.feed.in_float64(mean), self.watchers, self.keeper)
+        other._record = self._record
+        return other
+
+    def put(self, block: np.ndarray) -> jax.Array:
+        """Return an array of shape (K, d) placed as players are."""
+        return self.feed.place.players(block)
+
+    def everywhere(self, values: np.ndarray) -> jax.Array:
+        """Return a small array that every device has."""
+        return self.feed.place.everywhere(values)
 
     def fold(self, step: Step, start: Any, *, task: str, tell: Tell | None = None) -> Any:
         """Return the carry after one pass.
@@ -63,12 +122,13 @@ class Reading:
         A pass that was made before an interruption is recalled, not made again; one that was under way
         goes on where it was. Steps are pure, so the result is the same to the last bit.
         """
-        if self.made and not self.feed.source.again:
+        if self._record.made and not self.feed.source.again:
             raise ValueError(
                 f"{self.feed.source.name} can be read once, but a second pass is needed: give "
                 "passes=1 and no tol, or data that can be read again."
             )
-        number, self.made = self.made, self.made + 1
+        number = self._record.made
+        self._record.made += 1
         carry, row, ended = start, 0, False
         if self.keeper is not None:
             carry, row, ended = self.keeper.recall(number, start)
@@ -107,7 +167,7 @@ class Reading:
         if tell is not None:
             at = replace(at, tell=lambda: tell(carry))
         asked = [watcher.batch(at) for watcher in self.watchers]
-        self.stopped = self.stopped or any(asked)
+        self._record.stopped = self.stopped or any(asked)
         # Only a pass that tells how far it is can end early: the others' carries mean nothing by half.
         return self.stopped and tell is not None
 
@@ -120,12 +180,40 @@ class Given:
     def __init__(self, *rows: Any) -> None:
         self.rows = rows
 
+    @property
+    def size(self) -> int:
+        """Rows of a batch, or features of a matrix."""
+        return max(_length(rows) for rows in self.rows)
+
+    def in_float64(self, mean: np.ndarray | None) -> Given:
+        """Return the same rows in float64, where they are."""
+        with jax.enable_x64(True):
+            return Given(*(jax.tree.map(_widened, rows) for rows in self.rows))
+
+    def put(self, block: np.ndarray) -> jax.Array:
+        """Return an array of shape (K, d) on the device."""
+        return jax.device_put(block)
+
+    everywhere = put
+
     def fold(self, step: Step, start: Any, *, task: str, tell: Tell | None = None) -> Any:
         """Return the carry after a step with each."""
         carry = start
         for rows in self.rows:
             carry = step(carry, rows, 1)
         return carry
+
+
+def _length(rows: Any) -> int:
+    """Return the number of rows, or the side of the matrix that stands for them."""
+    with jax.enable_x64(True):
+        player = jax.ShapeDtypeStruct((1, rows.width), np.float64)
+        return int(jax.eval_shape(rows.scores, player).shape[0])
+
+
+def _widened(leaf: jax.Array) -> jax.Array:
+    """Return floating-point numbers in float64, and others as they are."""
+    return leaf.astype(np.float64) if jnp.issubdtype(leaf.dtype, jnp.floating) else leaf
 
 
 def _wait_for(carry: Any) -> None:

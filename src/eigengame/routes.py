@@ -10,31 +10,30 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from eigengame import stream, wide_stream
+from eigengame import covariance, stream, wide_stream
 from eigengame.algorithms import REGISTRY, Algorithm, Remembered, make
-from eigengame.certificate import certificate
 from eigengame.feed import refuse_unless_finite
-from eigengame.game.rows import DenseRows, SymmetricRows, full_product, play_dtype
+from eigengame.game.rows import DenseRows, play_dtype
 from eigengame.game.settle import settle
 from eigengame.game.sphere import orthonormalise, random_players
 from eigengame.game.wide import MOST_WIDE, kernels_fit
-from eigengame.images import image
-from eigengame.moments import (
-    Moments,
-    add_moments,
-    batch_moments,
-    gathered_moments,
-    merge_moments,
-    no_moments,
-)
+from eigengame.moments import Moments, add_moments, gathered_moments, no_moments
 from eigengame.outcome import Ending, Outcome
 from eigengame.parallel.gather import whole
 from eigengame.parallel.placement import Placement
-from eigengame.reading import Given, Reading
-from eigengame.refine import MOST_PASSES, Found, Goal, refined
+from eigengame.reading import Reading
+from eigengame.refine import MOST_PASSES, Found, Goal, ending_of, measured_only, refined
+from eigengame.rounding import Rounding
 
 COVARIANCE = "covariance"
-"""The route that accumulates M in one pass and plays on it: for few features."""
+"""The route that accumulates M in one pass and solves its eigenproblem: for few features."""
+
+COVARIANCE_TOL = 1e-3
+"""The angle that counts as converged on that route where no `tol` is given."""
+
+
+DEVICE_BYTES = 2**30
+"""Bytes that rows of a device, players and their images may take in float64 for a measurement."""
 
 
 @dataclass(frozen=True)
@@ -184,6 +183,8 @@ def _remembered(reading: Reading, k: int, options: Options) -> Fitted:
         passes=options.most_passes(),
         tol=options.tol,
         seed=options.seed + 2,
+        rounding=Rounding.typical(options.dtype, seen.rows, _squares(seen.moments)),
+        in_float64=_widens(reading, options.players(k, d)),
     )
     players = seen.state.memory.players
     found = _cut(refined(goal, players, route="remembered, then refined", used=1), d)
@@ -192,44 +193,20 @@ def _remembered(reading: Reading, k: int, options: Options) -> Fitted:
 
 
 def _covariance(reading: Reading, k: int, options: Options) -> Fitted:
-    """Accumulate M in one pass; then every further product is with M and the data is not read."""
+    """Accumulate M in one pass, and solve its eigenproblem."""
     d, place = reading.feed.shape[1], reading.feed.place
-    zero = place.square(jnp.zeros((d, d), options.dtype))
-    total, moments, rows = reading.fold(
-        _add_covariance, (zero, no_moments(d, options.dtype, place), 0), task="covariance"
+    scatter = covariance.accumulated(reading, d, place, center=options.center)
+    refuse_unless_finite(reading.feed, scatter.moments.scatter)
+    moments = gathered_moments(scatter.moments, d, place)
+    scale = scale_of(moments, scatter.rows, fading=False)
+    tol = options.tol or COVARIANCE_TOL
+    certificate, players = covariance.solved(
+        scatter, options.players(k, d), k, scale=scale, tol=tol, dtype=options.dtype
     )
-    refuse_unless_finite(reading.feed, moments.scatter)
-    total, moments = place.gathered(total, d, d), gathered_moments(moments, d, place)
-    if options.center:
-        total = total - moments.weight * moments.mean[:, None] * moments.mean[None, :]
-    start = random_players(options.seed, options.players(k, d), d, options.dtype)
-    goal = Goal(
-        source=Given(SymmetricRows((total + total.T) / 2)),
-        mean=None,
-        k=k,
-        scale=scale_of(moments, rows, fading=False),
-        passes=300,
-        tol=options.tol or 1e-3,
-        seed=options.seed + 2,
-    )
-    found = refined(goal, start, route=COVARIANCE, used=0)
-    found = found._replace(ending=Ending(found.ending.outcome, COVARIANCE, 1))
-    return Fitted(found, moments, rows)
-
-
-def _add_covariance(carry: Any, rows: DenseRows, count: int) -> Any:
-    r"""Add one batch to $X^\top X$, the moments and the number of rows."""
-    total, moments, seen = carry
-    return *_accumulate_covariance(rows, total, moments), seen + count
-
-
-@jax.jit
-def _accumulate_covariance(
-    rows: DenseRows, total: jax.Array, moments: Moments
-) -> tuple[jax.Array, Moments]:
-    """Add one batch's X'X, and its moments."""
-    wide = rows.values.astype(total.dtype)
-    return total + full_product(wide.T, wide), merge_moments(moments, batch_moments(rows))
+    outcome = ending_of(certificate, tol) or Outcome.FLOOR_REACHED
+    ending = Ending(outcome, COVARIANCE, 1)
+    found = Found(players[:k], certificate.rayleigh * scale, certificate, ending, players)
+    return Fitted(found, moments, scatter.rows)
 
 
 def _steps(route: str, reading: Reading, k: int, options: Options) -> Fitted:
@@ -255,13 +232,35 @@ def _steps(route: str, reading: Reading, k: int, options: Options) -> Fitted:
     finite = bool(jnp.isfinite(players).all())
     outcome = Outcome.STREAM_ENDED if finite else Outcome.DIVERGED
     players = players if finite else place.players(begun)
-    settled = orthonormalise(players)
     scale = scale_of(moments, rows, fading=False)
-    measured = certificate(settled, image(reading, settled, mean, "measuring"), k, scale=scale)
-    ending = Ending(outcome, route, options.passes + 2)
     components = whole(players)
+    goal = Goal(
+        source=reading,
+        mean=mean,
+        k=k,
+        scale=scale,
+        passes=1,
+        tol=None,
+        seed=options.seed + 2,
+        rounding=Rounding.typical(options.dtype, rows, _squares(moments)),
+        in_float64=_widens(reading, k),
+    )
+    measured = measured_only(goal, components)
+    ending = Ending(outcome, route, options.passes + 2)
     found = _cut(Found(components, measured.rayleigh * scale, measured, ending, components), d)
     return Fitted(found, gathered_moments(moments, d, place), rows)
+
+
+def _squares(moments: Moments) -> float:
+    """Return the sum of squares of all numbers, weights counted, from the moments of every feature."""
+    mean, scatter = (whole(one).astype(np.float64) for one in (moments.mean, moments.scatter))
+    return float(scatter.sum() + float(moments.weight) * np.sum(mean**2))
+
+
+def _widens(reading: Reading, players: int) -> bool:
+    """Return whether rows can be read in float64: those of a device must leave room for wider ones."""
+    feed, d = reading.feed, reading.feed.shape[1]
+    return not feed.source.on_device or 8 * d * (feed.size + 4 * players) <= DEVICE_BYTES
 
 
 def _cut(found: Found, d: int) -> Found:

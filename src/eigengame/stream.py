@@ -14,6 +14,7 @@ import numpy as np
 from eigengame.algorithms import Remembered
 from eigengame.algorithms.remembered import RememberedState
 from eigengame.certificate import Certificate
+from eigengame.frame import Frame
 from eigengame.game.memory import Memory
 from eigengame.game.rows import DenseRows
 from eigengame.game.sphere import inner, norms
@@ -115,11 +116,25 @@ def _merge(
     return algorithm.merge(one, other), merge_moments(moments, others)
 
 
-def moved(stream: Stream, shift: jax.Array) -> Stream:
-    """Return the same stream told from another origin: all means move by `shift` (d,)."""
+def reframed(stream: Stream, frame: Frame, target: Frame) -> Stream:
+    """Return a stream whose rows were in one frame as if they had been in another."""
+    if frame.plain and target.plain:
+        return stream
     memory, moments = stream.state.memory, stream.moments
-    state = stream.state._replace(memory=memory._replace(mean=memory.mean + shift))
-    return stream._replace(state=state, moments=moments._replace(mean=moments.mean + shift))
+    factor = frame.unit / target.unit
+    if not 1e-15 < factor < 1e15:  # squares of the one are beyond the other's precision
+        raise ValueError(
+            f"the two streams have numbers of about {frame.unit:.1g} and {target.unit:.1g}: their sizes are too "
+            "different to be merged in one dtype; scale the data of one of them."
+        )
+
+    def mean_of(mean: jax.Array) -> jax.Array:
+        moved = target.inner(frame.outer(np.asarray(mean)))
+        return jnp.asarray(moved, mean.dtype)
+
+    memory = memory._replace(strengths=memory.strengths * factor**2, mean=mean_of(memory.mean))
+    moments = moments._replace(mean=mean_of(moments.mean), scatter=moments.scatter * factor**2)
+    return stream._replace(state=stream.state._replace(memory=memory), moments=moments)
 
 
 @partial(jax.jit, static_argnums=(0, 1))

@@ -5,7 +5,7 @@ neighbour, and the last two here. So the result depends on the data and its bloc
 when; a lost worker costs its blocks, which Dask computes again. Rows never travel for the sake of a fit:
 
 * down to each part: the carry to begin from, $K(d + 1) + 2d$ numbers; for a further pass the directions to multiply
-  by M and zeros to add to, $2K(d + 1)$; and, where the data is far from zero, an origin (d,);
+  by M and zeros to add to, $2K(d + 1)$; and, where the data is far from zero, its origin (d,);
 * up the tree: for the remembered pass $K(d + 1) + 2d$ numbers and four counts (see `merging`); for a further pass
   $K(d + 1)$, products with M and sums of scores; for the route by the covariance $d(d + 2)$.
 
@@ -14,30 +14,33 @@ Dask is imported when it is needed.
 
 from __future__ import annotations
 
+import copy
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+import jax
 import numpy as np
 
 from eigengame import routes
 from eigengame.algorithms import Remembered
 from eigengame.feed import Feed
 from eigengame.fitting import Fit, Run, batch_rows
+from eigengame.frame import Frame
 from eigengame.parallel.dask_part import (
     NoRows,
     PartFold,
     bad_or_zero,
     merged_pair,
+    part_frame,
     part_game,
-    part_origin,
 )
 from eigengame.parallel.merging import merged, unpacked
 from eigengame.parallel.parts import split_up
 from eigengame.preparation import Prepared
-from eigengame.reading import Step, Tell
+from eigengame.reading import Record, Step, Tell
 from eigengame.sources import Source, SourceError
 from eigengame.sources.dask_blocks import DaskSource
 from eigengame.watch import Progress, Watcher
@@ -130,7 +133,7 @@ class DaskRun(Run):
             watchers=self.watchers,
         )
         fitted = routes.fit_by(self._route(k), reading, k, options)  # type: ignore[arg-type]
-        return Fit(fitted, k, reading.origin)
+        return Fit(fitted, k, reading.frame or Frame())
 
 
 class DaskReading:
@@ -149,10 +152,8 @@ class DaskReading:
     players : int
     weights : array of shape (n,), optional
         How often each row counts.
-    origin : array of shape (d,), optional
-        Subtracted from rows as they are read. Where `known` is false the first pass finds it, in the first
-        part that has rows.
-    known : bool
+    frame : Frame, optional
+        Origin and unit of the rows. By default the first pass chooses it, in the first part that has rows.
     watchers : sequence of Watcher
         Told after every pass: within one, Dask's own dashboard shows how far it is.
     """
@@ -167,8 +168,7 @@ class DaskReading:
         batch_size: Any,
         players: int,
         weights: np.ndarray | None = None,
-        origin: np.ndarray | None = None,
-        known: bool = False,
+        frame: Frame | None = None,
         watchers: Sequence[Watcher] = (),
     ) -> None:
         self.engine, self.game, self.watchers = engine, game, watchers
@@ -177,8 +177,34 @@ class DaskReading:
         longest = None if lengths is None else max(lengths, default=1)
         size = batch_rows(batch_size, (longest, source.shape[1]), players, np.dtype(dtype))
         self.feed = Feed(source, size, np.dtype(dtype))
-        self.origin, self._known = origin, known or not game.center
-        self.made, self.stopped = 0, False
+        self.frame = frame
+        self._chosen: Callable[[Frame], None] = lambda chosen: None
+        self._record = Record()
+
+    @property
+    def size(self) -> int:
+        """Rows of a batch."""
+        return self.feed.size
+
+    @property
+    def stopped(self) -> bool:
+        """Whether a watcher has ended the run."""
+        return self._record.stopped
+
+    def in_float64(self, mean: np.ndarray | None) -> DaskReading:
+        """Return passes over the same rows in float64; watched and counted like those of this one."""
+        other = copy.copy(self)
+        feed = replace(self.feed, frame=self.frame or Frame()).in_float64(mean)
+        # Without a first pass there is no frame yet: this one chooses it.
+        other.feed, other.frame = feed, None if self.frame is None else feed.frame
+        other._chosen = lambda chosen: setattr(self, "frame", chosen)
+        return other
+
+    def put(self, block: np.ndarray) -> Any:
+        """Return an array of shape (K, d) to be sent to where the rows are."""
+        return jax.device_put(block)
+
+    everywhere = put
 
     def fold(self, step: Step, start: Any, *, task: str, tell: Tell | None = None) -> Any:
         """Return the carry after one pass: of every part from `start`, which is empty, then merged."""
@@ -192,45 +218,50 @@ class DaskReading:
                 f"{self.feed.source.name} has numbers whose squares add up to more than {largest:.2g}: "
                 "divide by the largest."
             )
-        self.made += 1
+        self._record.made += 1
         at = Progress(
-            task, self.made, rows, rows, ended=True, tell=lambda: tell(carry) if tell else {}
+            task,
+            self._record.made,
+            rows,
+            rows,
+            ended=True,
+            tell=lambda: tell(carry) if tell else {},
         )
         asked = [watcher.batch(at) for watcher in self.watchers]
-        self.stopped = self.stopped or any(asked)
+        self._record.stopped = self.stopped or any(asked)
         return carry
 
     def _carries(self, fold: PartFold) -> list[Any]:
         """Return the last one or two carries of the tree, each with its number of rows."""
-        if self._known:
-            return self._computed(fold, self.origin)[1]
+        if self.frame is not None:
+            return self._computed(fold, self.frame)[1]
         lengths = self.parts.lengths or [1] * len(self.parts.data)
         for number, rows in enumerate(lengths):
             try:
                 if rows:
-                    self.origin, carries = self._computed(fold, number)
-                    self._known = True
+                    self.frame, carries = self._computed(fold, number)
+                    self._chosen(self.frame)
                     return carries
             except NoRows:
                 continue
         raise SourceError(f"{self.feed.source.name} has no rows: give some.")
 
-    def _computed(self, fold: PartFold, origin: Any) -> tuple[Any, list[Any]]:
-        """Compute the tree; `origin` is an array, None, or the number of the part that tells it."""
+    def _computed(self, fold: PartFold, frame: Any) -> tuple[Any, list[Any]]:
+        """Compute the tree; `frame` is a Frame, or the number of the part that chooses it."""
         import dask
 
         data, weights = self.parts.data, self.parts.weights(self.weights)
         shared = dask.delayed(fold, traverse=False)
-        if isinstance(origin, int):
-            origin = _delayed(part_origin)(shared, data[origin])
+        if isinstance(frame, int):
+            frame = _delayed(part_frame)(shared, data[frame], self.game.center)
         else:
-            origin = dask.delayed(origin, traverse=False)
+            frame = dask.delayed(frame, traverse=False)
         carries = [
-            _delayed(part_game)(shared, one, number, origin, weights[number])
+            _delayed(part_game)(shared, one, number, frame, weights[number])
             for number, one in enumerate(data)
         ]
         join = _delayed(partial(merged_pair, self.game, self.feed.dtype))
-        found, *told = self.engine.compute([origin, *tree(join, carries)])
+        found, *told = self.engine.compute([frame, *tree(join, carries)])
         return found, [unpacked(self.game, one) for one in told]
 
 

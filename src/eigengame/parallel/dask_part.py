@@ -1,4 +1,4 @@
-"""What Dask runs where the data is: a game on one part, its origin, and two carries made one.
+"""What Dask runs where the data is: a game on one part, its frame, and two carries made one.
 
 Everything here is sent to a worker by pickle, with nothing of the scheduler in it.
 """
@@ -14,14 +14,15 @@ import numpy as np
 
 from eigengame.algorithms import Remembered
 from eigengame.feed import Feed, refuse_unless_finite
+from eigengame.frame import Frame, frame_of
 from eigengame.parallel.merging import merged, packed, unpacked
 from eigengame.parallel.parts import Parts, opened_part
 from eigengame.reading import Step
-from eigengame.sources import Source, SourceError, far_origin
+from eigengame.sources import Source, SourceError
 
 
 class NoRows(Exception):
-    """A part that was to tell the origin has no rows."""
+    """A part that was to choose the frame has no rows."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,8 @@ class PartFold:
         The preparation.
     options : dict
         How a block is opened.
+    raw : bool
+        Whether rows are sent as they are, to be widened on the device.
     """
 
     step: bytes
@@ -56,6 +59,7 @@ class PartFold:
     sparse: bool
     steps: tuple[Any, ...]
     options: dict[str, Any]
+    raw: bool = False
 
     @classmethod
     def of(cls, feed: Feed, parts: Parts, game: Remembered, step: Step, start: Any) -> PartFold:
@@ -70,11 +74,13 @@ class PartFold:
             sparse=feed.source.sparse,
             steps=parts.steps,
             options=parts.options or {},
+            raw=feed.raw,
         )
 
     def opened(self, data: Any, number: int) -> Source:
         """Return the source of one part, or say what is wrong with it."""
         source = opened_part(data, f"{self.name}, block {number}", self.steps, self.options)
+        source = source.in_float64() if self.raw else source
         if source.shape[1] != self.width:
             raise SourceError(
                 f"{source.name} has {source.shape[1]} features, but {self.width} were expected: give blocks "
@@ -90,7 +96,7 @@ class PartFold:
 
 
 def part_game(
-    fold: PartFold, data: Any, number: int, origin: np.ndarray | None, weights: np.ndarray | None
+    fold: PartFold, data: Any, number: int, frame: Frame, weights: np.ndarray | None
 ) -> tuple[int, Any]:
     """Return the rows of one part and the carry after them, packed. Runs where Dask puts it."""
     # The switch belongs to a thread: what is pickled in float64 is opened in it.
@@ -101,7 +107,7 @@ def part_game(
         source, size = fold.opened(data, number), fold.size
         if fold.ragged and source.shape[0] is not None:
             size = min(size, max(8, 1 << (source.shape[0] - 1).bit_length()))
-        feed = Feed(source, size, fold.dtype, weights, None if source.sparse else origin)
+        feed = Feed(source, size, fold.dtype, weights, frame, raw=fold.raw)
         carry, rows = unpacked(game, told), 0
         for batch in feed():
             carry, rows = step(carry, batch.rows, batch.counted), rows + batch.read
@@ -109,11 +115,11 @@ def part_game(
         return rows, packed(carry)
 
 
-def part_origin(fold: PartFold, data: Any) -> np.ndarray | None:
-    """Return what is to be subtracted from all rows, by the first rows of one part."""
+def part_frame(fold: PartFold, data: Any, center: bool) -> Frame:
+    """Return the frame of all rows, by the first rows of one part."""
     if _is_empty(data):
         raise NoRows
-    return far_origin(fold.opened(data, 0), fold.dtype)
+    return frame_of(fold.opened(data, 0), fold.dtype, center=center)
 
 
 def merged_pair(game: Remembered, dtype: np.dtype, one: Any, other: Any) -> Any:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -71,9 +71,6 @@ OBJECTS = {
 PACKAGES = {"PIL": "pillow", "bed_reader": "bed-reader"}
 """Libraries that are installed by another name."""
 
-FAR = 30.0
-"""Standard deviations: beyond so many, a mean costs float32 scores digits that matter."""
-
 
 def as_source(data: Any, **options: Any) -> Source:
     """Return a source for anything that has rows of numbers.
@@ -113,36 +110,6 @@ def library_of(data: Any) -> str | None:
     """Return which library of `OBJECTS` an object belongs to, by its class or one that it derives from."""
     libraries = (kind.__module__.split(".")[0] for kind in type(data).__mro__)
     return next((library for library in libraries if library in OBJECTS), None)
-
-
-def far_origin(
-    source: Source,
-    dtype: Any,
-    columns: tuple[int, int] | None = None,
-    of_all: Callable[[np.ndarray], np.ndarray] = lambda own: own,
-) -> np.ndarray | None:
-    """Return the mean of the first rows where it is far from zero, to be subtracted on reading.
-
-    Where only some `columns` are read here, `of_all` makes numbers of all features from those of theirs.
-    """
-    if source.sparse or source.on_device or not source.again:
-        return None
-    few = min(1024, max(16, 2**22 // max(source.shape[1], 1)))
-    block = np.asarray(first_rows(source, few, columns), np.float64)
-    with np.errstate(all="ignore"):
-        mean, variance = of_all(block.mean(axis=0)), of_all(block.var(axis=0))
-        if not float(np.sum(mean**2)) > FAR**2 * float(variance.sum()):
-            return None
-    # In the precision of the batches, so that what is subtracted is what is added back.
-    return mean.astype(dtype).astype(np.float64)
-
-
-def first_rows(source: Source, count: int, columns: tuple[int, int] | None = None) -> Any:
-    """Return at most so many of the first rows, or some columns of them."""
-    if columns is not None and isinstance(source, Random) and source.shape[0] is not None:
-        return source.read_columns(0, min(count, source.shape[0]), *columns)
-    values = next(iter(source.blocks(0, count))).values
-    return values if columns is None else values[:, slice(*columns)]
 
 
 def _open_path(path: str, options: dict[str, Any]) -> Source:

@@ -102,6 +102,13 @@ class Source(abc.ABC):
         """Return what tells this source from a changed one, without reading it: plain JSON."""
         return {"name": self.name, "shape": list(self.shape), "dtype": str(np.dtype(self.dtype))}
 
+    def in_float64(self) -> Source:
+        """Return a source of the same rows whose values are computed in float64.
+
+        Sources that only read numbers return themselves.
+        """
+        return self
+
     def feature(self, column: int) -> str:
         """Return what a feature is called in a message."""
         return f"feature {column}"

@@ -1,0 +1,154 @@
+r"""Bounds on the angle between computed and true eigenvectors, rounding errors included.
+
+Let $V$ be $K$ orthonormal players and write the exact $M$ in a basis that begins with them:
+
+$$M = \begin{pmatrix} \mathrm{diag}(\theta) + O & E^\top \\ E & F \end{pmatrix}.$$
+
+Nothing here is known exactly. `Block` holds bounds on what is not: $|O_{jl}| \le o_{jl}$ (measured
+off-diagonal entries plus rounding), $\|E e_j\| \le e_j$ (residual norms plus rounding) and
+$\lambda_{max}(F) \le \mu$.
+
+**Eigenvalues.** Let $\lambda_i$ be the $i$th largest eigenvalue of $M$. By interlacing it is at least
+$\ell_i = \min_{j \le i}(\theta_j - \sum_l o_{jl})$. If $\ell_i > \mu$ it is also an eigenvalue of
+$\mathrm{diag}(\theta) + O + S$ with $S = E^\top(\lambda_i - F)^{-1}E \succeq 0$, whose diagonal is at most
+$a_j^2$ with $a_j = e_j/\sqrt{\ell_i - \mu}$. On the players from $i$ on, $S \preceq \lambda - \Theta$ as soon as
+$\sum_{j \ge i} a_j^2/(\lambda - \theta_j - \sum_l o_{jl}) \le 1$; the root of that equation is an upper
+bound $h_i$ of $\lambda_i$.
+
+**Eigenvectors.** Let $[x; y]$ be an eigenvector whose eigenvalue lies in $[\ell, h]$, the enclosure of a group
+$G$ of players (one player, or a cluster), scaled to $\|x_G\| = 1$. With $d_j$ the distance from $\theta_j$
+to the enclosure, every player outside the group satisfies
+
+$$d_j|x_j| \le b_j + \sum_{l \notin G}(o_{jl} + a_ja_l)|x_l|,\qquad b_j = \|o_{jG}\| + a_j\|a_G\|.$$
+
+Any $t \ge 0$ that satisfies the same inequality in the other direction (strictly) is an upper bound of
+$|x|$, because the matrix of the system is then an M-matrix. Finally
+$\|y\| \le (\|e_G\| + \sum_j e_jt_j)/(\ell - \mu)$, and
+
+$$\tan^2\angle([x; y], \mathrm{span} V_G) \le \sum_{j \notin G} t_j^2 + \|y\|^2.$$
+
+The rounding of products enters $o$ and so the tangent at first order, divided by the gap between players:
+two players whose values differ by less than the rounding are tied, and get no bound of their own.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+SAFETY = 1.01
+"""Factor on the solution of the inequalities: makes them strict, and covers the rounding of this module."""
+
+HALVINGS = 40
+"""Steps of the bisection for the upper bounds of eigenvalues; each of them is an upper bound."""
+
+ROUNDS = 60
+"""Fixed-point iterations for the inequalities; a system that has not converged by then has no bound."""
+
+
+@dataclass(frozen=True)
+class Block:
+    r"""What is known of $M$ in a basis that begins with the players.
+
+    Attributes
+    ----------
+    values : array of shape (K,)
+        $\theta$, largest first.
+    mixing : array of shape (K, K)
+        $o$: bounds on the errors of the diagonal and on the off-diagonal entries.
+    outside : array of shape (K,)
+        $e$: bounds on the part of $M v_j$ that lies outside the players.
+    level : float
+        $\mu$: bound on the largest eigenvalue outside the players; minus infinity where nothing is outside.
+    """
+
+    values: np.ndarray
+    mixing: np.ndarray
+    outside: np.ndarray
+    level: float
+
+    def lower(self) -> np.ndarray:
+        r"""Return $\ell$, a lower bound of each of the K largest eigenvalues of M, shape (K,)."""
+        return np.minimum.accumulate(self.values - self.mixing.sum(axis=1))
+
+    def upper(self) -> np.ndarray:
+        r"""Return $h$, an upper bound of each of the K largest eigenvalues, shape (K,); infinite if unknown."""
+        rank = np.arange(self.values.size)
+        raised = self.values + self.mixing.sum(axis=1)
+        room = self.lower() - self.level
+        below = rank[None, :] >= rank[:, None]  # for each player, those that count
+        with np.errstate(divide="ignore", invalid="ignore"):
+            pull = np.where(below, self.outside**2 / np.where(room > 0, room, np.nan)[:, None], 0)
+            low = np.where(below, raised, -np.inf).max(axis=1)
+            high = low + pull.sum(axis=1)  # where every term of the sum is at most its share of 1
+            for _ in range(HALVINGS):
+                middle = (low + high) / 2
+                total = np.sum(np.where(pull > 0, pull / (middle[:, None] - raised), 0), axis=1)
+                fits = total <= 1
+                low, high = np.where(fits, low, middle), np.where(fits, middle, high)
+        return np.where(room > 0, high, math.inf)
+
+
+def angle_bounds(block: Block, k: int) -> np.ndarray:
+    """Return a bound on the angle of each of the first k players to its eigenvector, shape (k,).
+
+    It is pi/2 where there is none.
+    """
+    lower, upper = block.lower(), block.upper()
+    return np.array([_angle(block, slice(i, i + 1), lower[i], upper[i]) for i in range(k)])
+
+
+def span_bound(block: Block, first: int, last: int) -> float:
+    r"""Return a bound on the largest angle between the span of players `first` to `last` and its eigenspace.
+
+    The eigenspace is that of the eigenvalues of the same ranks. Each of its $s$ orthonormal eigenvectors is
+    within the angle of `_angle` of the players' span; together their sines add up to at most $\sqrt s$ times one.
+    """
+    lower, upper = block.lower()[last], block.upper()[first]
+    one = _angle(block, slice(first, last + 1), lower, upper)
+    sine = math.sqrt(last + 1 - first) * math.sin(one)
+    return math.asin(sine) if sine < 1 else math.pi / 2
+
+
+def _angle(block: Block, group: slice, lower: float, upper: float) -> float:
+    """Return a bound on the angle of any eigenvector of the enclosure [lower, upper] to the group's span."""
+    if not lower > block.level or not math.isfinite(upper):
+        return math.pi / 2
+    above = np.arange(block.values.size) < group.start
+    distance = np.where(above, block.values - upper, lower - block.values) - np.diag(block.mixing)
+    distance[group] = math.inf  # the unknowns are the players outside the group
+    if (distance <= 0).any():
+        return math.pi / 2
+    room = lower - block.level  # infinite where nothing is outside
+    pull = block.outside / math.sqrt(room)
+    pushed = np.linalg.norm(block.mixing[:, group], axis=1) + pull * np.linalg.norm(pull[group])
+    most = _solved(distance, block.mixing, pull, pushed)
+    if most is None:
+        return math.pi / 2
+    apart = (np.linalg.norm(block.outside[group]) + block.outside @ most) / room
+    return math.atan(math.hypot(float(np.linalg.norm(most)), apart))
+
+
+def _solved(
+    distance: np.ndarray, mixing: np.ndarray, pull: np.ndarray, pushed: np.ndarray
+) -> np.ndarray | None:
+    r"""Return $t$ with $d_jt_j > b_j + \sum_l(o_{jl} + a_ja_l)t_l$, or None where none was found.
+
+    It is 0 where the distance is infinite, and positive elsewhere.
+    """
+    # Strictly positive, so that the inequality also shows that the system is an M-matrix.
+    pushed = pushed + np.finfo(np.float64).tiny / np.finfo(np.float64).eps
+
+    def next_of(t: np.ndarray) -> np.ndarray:
+        return (pushed + mixing @ t + pull * (pull @ t)) / distance
+
+    found, free = next_of(np.zeros_like(distance)), np.isfinite(distance)
+    for _ in range(ROUNDS):
+        if not (found < 1e3).all():  # an angle of pi/2, whatever the limit
+            return None
+        wider, found = SAFETY * found, next_of(found)
+        if (next_of(wider) < wider)[free].all():
+            return wider
+    return None
