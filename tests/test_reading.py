@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from eigengame.feed import Feed, ahead
+from eigengame.frame import Frame
 from eigengame.reading import Reading
 from eigengame.sources import Block, Sequential, as_source
 from eigengame.sources._base import recut
@@ -73,7 +74,7 @@ def test_batches_have_one_shape_and_padding_counts_nothing(depth):
 
 def test_weights_origin_and_cursor_reach_the_rows():
     weights, origin = np.arange(N) % 3 * 1.0, np.full(D, 2.0)
-    feed = Feed(as_source(X), 8, np.dtype("float64"), weights, origin)
+    feed = Feed(as_source(X), 8, np.dtype("float64"), weights, Frame(origin))
     found = np.concatenate([dense(batch) for batch in feed(10)])[: N - 10]
     np.testing.assert_allclose(found, np.sqrt(weights[10:, None]) * (X[10:] - 2), atol=1e-14)
 

@@ -15,17 +15,19 @@ $a_j^2$ with $a_j = e_j/\sqrt{\ell_i - \mu}$. On the players from $i$ on, $S \pr
 $\sum_{j \ge i} a_j^2/(\lambda - \theta_j - \sum_l o_{jl}) \le 1$; the root of that equation is an upper
 bound $h_i$ of $\lambda_i$.
 
-**Eigenvectors.** Let $[x; y]$ be an eigenvector whose eigenvalue lies in $[\ell, h]$, the enclosure of a group
-$G$ of players (one player, or a cluster), scaled to $\|x_G\| = 1$. With $d_j$ the distance from $\theta_j$
-to the enclosure, every player outside the group satisfies
+**Eigenvectors.** Let the columns of $[X; Y]$ be orthonormal eigenvectors for a group $G$ of players (one player, or
+a cluster), their eigenvalues all within the enclosure $[\ell, h]$ of the group, and let $t_j$ be the norm of
+row $j$ of $X$. With $d_j$ the distance from $\theta_j$ to the enclosure, the rows of the eigenvalue equation give,
+for every player outside the group,
 
-$$d_j|x_j| \le b_j + \sum_{l \notin G}(o_{jl} + a_ja_l)|x_l|,\qquad b_j = \|o_{jG}\| + a_j\|a_G\|.$$
+$$d_jt_j \le b_j + \sum_{l \notin G}(o_{jl} + a_ja_l)t_l,\qquad b_j = \|o_{jG}\| + a_j\|a_G\|,$$
 
-Any $t \ge 0$ that satisfies the same inequality in the other direction (strictly) is an upper bound of
-$|x|$, because the matrix of the system is then an M-matrix. Finally
-$\|y\| \le (\|e_G\| + \sum_j e_jt_j)/(\ell - \mu)$, and
+and $\|Y\| \le (\|e_G\| + \sum_j e_jt_j)/(\ell - \mu)$. Any $t > 0$ that satisfies the same inequality in the other
+direction (strictly) is an upper bound of the norms, because the matrix of the system is then an M-matrix. So
 
-$$\tan^2\angle([x; y], \mathrm{span} V_G) \le \sum_{j \notin G} t_j^2 + \|y\|^2.$$
+$$\sin\angle(\mathrm{span} [X; Y], \mathrm{span} V_G) \le T,\qquad T^2 = \sum_{j \notin G} t_j^2 + \|Y\|^2.$$
+
+For a single player the eigenvector can be scaled to $x_i = 1$ first, and $T$ bounds the tangent.
 
 The rounding of products enters $o$ and so the tangent at first order, divided by the gap between players:
 two players whose values differ by less than the rounding are tied, and get no bound of their own.
@@ -97,38 +99,38 @@ def angle_bounds(block: Block, k: int) -> np.ndarray:
     It is pi/2 where there is none.
     """
     lower, upper = block.lower(), block.upper()
-    return np.array([_angle(block, slice(i, i + 1), lower[i], upper[i]) for i in range(k)])
+    return np.array(
+        [math.atan(_tangent(block, slice(i, i + 1), lower[i], upper[i])) for i in range(k)]
+    )
 
 
 def span_bound(block: Block, first: int, last: int) -> float:
-    r"""Return a bound on the largest angle between the span of players `first` to `last` and its eigenspace.
+    """Return a bound on the largest angle between the span of players `first` to `last` and its eigenspace.
 
-    The eigenspace is that of the eigenvalues of the same ranks. Each of its $s$ orthonormal eigenvectors is
-    within the angle of `_angle` of the players' span; together their sines add up to at most $\sqrt s$ times one.
+    The eigenspace is that of the eigenvalues of the same ranks.
     """
-    lower, upper = block.lower()[last], block.upper()[first]
-    one = _angle(block, slice(first, last + 1), lower, upper)
-    sine = math.sqrt(last + 1 - first) * math.sin(one)
+    group = slice(first, last + 1)
+    sine = _tangent(block, group, block.lower()[last], block.upper()[first])
     return math.asin(sine) if sine < 1 else math.pi / 2
 
 
-def _angle(block: Block, group: slice, lower: float, upper: float) -> float:
-    """Return a bound on the angle of any eigenvector of the enclosure [lower, upper] to the group's span."""
+def _tangent(block: Block, group: slice, lower: float, upper: float) -> float:
+    """Return T for the group with the enclosure [lower, upper]; infinite where there is no bound."""
     if not lower > block.level or not math.isfinite(upper):
-        return math.pi / 2
+        return math.inf
     above = np.arange(block.values.size) < group.start
     distance = np.where(above, block.values - upper, lower - block.values) - np.diag(block.mixing)
     distance[group] = math.inf  # the unknowns are the players outside the group
     if (distance <= 0).any():
-        return math.pi / 2
+        return math.inf
     room = lower - block.level  # infinite where nothing is outside
     pull = block.outside / math.sqrt(room)
     pushed = np.linalg.norm(block.mixing[:, group], axis=1) + pull * np.linalg.norm(pull[group])
     most = _solved(distance, block.mixing, pull, pushed)
     if most is None:
-        return math.pi / 2
+        return math.inf
     apart = (np.linalg.norm(block.outside[group]) + block.outside @ most) / room
-    return math.atan(math.hypot(float(np.linalg.norm(most)), apart))
+    return math.hypot(float(np.linalg.norm(most)), float(apart))
 
 
 def _solved(

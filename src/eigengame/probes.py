@@ -90,9 +90,9 @@ def powered(probes: Probes, images: Any, players: Any, *, risk: float, error: fl
 def missed_level(sizes: tuple[float, ...], count: int, risk: float, error: float = 0.0) -> float:
     r"""Return $\mu$ with $P[\lambda_{max}(F) > \mu] \le$ `risk`, from the norms of powered probes.
 
-    With products that are off by at most `error` for a unit vector, the computed block $C_q$ and the
-    exact one differ by $\|GF^q - C_q\| \le \eta\sqrt r\sum_{j=1}^q\lambda^{q-j}\|C_{j-1}\|$. So $\lambda$ is at most
-    the positive root of
+    With products that are off by at most `error` for a unit vector, the computed block $C_q$ differs from the
+    exact one by at most $\eta\sqrt r\sum_{j=1}^q\lambda^{q-j}\|C_{j-1}\|$. So $\lambda$ is at most the positive
+    root of
 
     $$\lambda^q\sqrt{\chi^2_r(\delta)} = \|C_q\| + \eta\sqrt r\sum_{j=1}^q\lambda^{q-j}\|C_{j-1}\|.$$
 
