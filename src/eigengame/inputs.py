@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from eigengame.sources import Source, SourceError, as_source, is_paths, library_of
+from eigengame.sources import Source, SourceError, as_source, is_paths, is_table, library_of
 from eigengame.sources.iterators import tensor_to_numpy
 
 SMALL = 2**18
@@ -64,6 +64,8 @@ def checked_source(
         )
         return as_source(array)
     data = X if is_other(X) else to_numpy(X)
+    if not reset:
+        data = _with_columns_of_fit(estimator, data)
     source = as_source(data) if preparation is None else preparation.over(data)
     n, d = source.shape
     if n is not None and n < least:
@@ -89,6 +91,21 @@ def checked_source(
     elif source.feature_names is not None and hasattr(estimator, "feature_names_in_"):
         refuse_other_names(source, estimator.feature_names_in_)
     return source
+
+
+def _with_columns_of_fit(estimator: Any, data: Any) -> Any:
+    """Return a table opened by the columns of the fit, whatever else it has, in whatever order.
+
+    Anything that is not a path of a table or an Arrow table is returned as it is, and so is everything
+    where the preparation of the fit chooses columns itself.
+    """
+    names = getattr(estimator, "feature_names_in_", None)
+    steps = () if estimator._preparation is None else estimator._preparation.steps
+    paths = [data] if isinstance(data, (str, os.PathLike)) else data if is_paths(data) else []
+    table = all(map(is_table, paths)) if paths else library_of(data) == "pyarrow"
+    if names is None or not table or any(step.kind == "columns" for step in steps):
+        return data
+    return as_source(data, columns=[str(name) for name in names])
 
 
 def refuse_other_names(source: Source, expected: Sequence[Any]) -> None:
@@ -144,4 +161,8 @@ def to_numpy(X: Any) -> Any:
         return tensor_to_numpy(X)
     if sparse.issparse(X) and X.format != "csr":
         return X.tocsr()
+    if library_of(X) in ("pandas", "polars") and hasattr(X, "columns"):
+        from eigengame.sources.frames import without_index
+
+        return without_index(X)
     return X
