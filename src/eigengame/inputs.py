@@ -65,7 +65,7 @@ def checked_source(
         return as_source(array)
     data = X if is_other(X) else to_numpy(X)
     if not reset:
-        data = _with_columns_of_fit(estimator, data)
+        data = with_columns_of_fit(estimator, data)
     source = as_source(data) if preparation is None else preparation.over(data)
     n, d = source.shape
     if n is not None and n < least:
@@ -93,19 +93,19 @@ def checked_source(
     return source
 
 
-def _with_columns_of_fit(estimator: Any, data: Any) -> Any:
+def with_columns_of_fit(estimator: Any, data: Any) -> Any:
     """Return a table opened by the columns of the fit, whatever else it has, in whatever order.
 
     Anything that is not a path of a table or an Arrow table is returned as it is, and so is everything
-    where the preparation of the fit chooses columns itself.
+    where the preparation of the fit chooses columns by their numbers.
     """
+    preparation = getattr(estimator, "_preparation", None)
     names = getattr(estimator, "feature_names_in_", None)
-    steps = () if estimator._preparation is None else estimator._preparation.steps
+    if preparation is not None:
+        names = preparation.columns_of_table(names)
     paths = [data] if isinstance(data, (str, os.PathLike)) else data if is_paths(data) else []
     table = all(map(is_table, paths)) if paths else library_of(data) == "pyarrow"
-    if names is None or not table or any(step.kind == "columns" for step in steps):
-        return data
-    return as_source(data, columns=[str(name) for name in names])
+    return as_source(data, columns=list(map(str, names))) if table and names is not None else data
 
 
 def refuse_other_names(source: Source, expected: Sequence[Any]) -> None:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from eigengame import EigenGamePCA, prepare
+from eigengame.report import write_report
 from eigengame.sources import ArraySource, SourceError, as_source
 from tests.preparation.reading import rows_of
 from tests.sources.tables import assert_same_blocks, error_of, same_fingerprint
@@ -187,6 +188,7 @@ def test_a_model_fitted_without_a_column_takes_the_same_file(path, tmp_path, how
     for model in (pca, again):
         np.testing.assert_array_equal(model.transform(path), scores)
     assert pca.certify(path).rayleigh.shape == (2,)
+    assert write_report(pca, tmp_path / "report.html", data=path).is_file()
 
 
 def test_a_model_finds_its_columns_in_another_order(path, tmp_path):

@@ -185,7 +185,18 @@ def test_pandas_frames_with_a_column_of_that_name_leave_it_out():
     assert_same_blocks(opened(frame), X, sizes=(16,))
 
 
-@pytest.mark.parametrize("library", ["polars", "pandas", "pyarrow", "path"])
+def test_a_frame_read_from_text_with_its_index_leaves_it_out():
+    frame = pd.DataFrame({"Unnamed: 0": np.arange(37), **FRAME})
+    for table in (frame, pl.from_pandas(frame), pa.Table.from_pandas(frame)):
+        assert_same_blocks(opened(table, "Unnamed: 0"), X, sizes=(16,))
+        kept = as_source(table, columns=["Unnamed: 0", "a"])
+        assert kept.feature_names == ["Unnamed: 0", "a"]
+    fractions = frame.astype({"Unnamed: 0": float})
+    for table in (fractions, pl.from_pandas(fractions), pa.Table.from_pandas(fractions)):
+        assert as_source(table).shape == (37, 4)
+
+
+@pytest.mark.parametrize("library", ["polars", "pandas", "pyarrow", "path", "text"])
 def test_a_fit_leaves_the_index_out_whatever_the_rows_come_in(tmp_path, library):
     from eigengame import EigenGamePCA
 
@@ -197,6 +208,7 @@ def test_a_fit_leaves_the_index_out_whatever_the_rows_come_in(tmp_path, library)
         "polars": lambda: pl.from_arrow(table),
         "pandas": lambda: table.to_pandas(ignore_metadata=True),
         "pyarrow": lambda: table,
+        "text": lambda: pd.read_csv(as_csv(frame[frame.a > -1], tmp_path / "x.csv")),
         "path": lambda: as_parquet(frame[frame.a > -1], tmp_path / "x.parquet"),
     }
     data = frames[library]()

@@ -190,6 +190,19 @@ class Preparation:
         first = self.steps[0] if self.steps else None
         return first if isinstance(first, Columns) and first.named else None
 
+    def columns_of_table(self, names: Sequence[Any] | None) -> Sequence[Any] | None:
+        """Return the columns to open of a table; None where they are not known by name.
+
+        Parameters
+        ----------
+        names : sequence of str, optional
+            Of the features after all steps.
+        """
+        chosen = self._named()
+        if chosen is not None:
+            return chosen.wanted
+        return None if any(isinstance(step, Columns) for step in self.steps) else names
+
     def same_as(self, other: Preparation | None) -> bool:
         """Say whether another preparation does the same."""
         if other is None or self.width != other.width:

@@ -37,18 +37,24 @@ def index_of_schema(schema: pa.Schema) -> list[int]:
     They are named by the metadata of pandas, or known by their own names where this metadata was lost.
     """
     stored = _stored_index(schema)
+    known = index_of_labels(schema.names, fractions=len(schema) > 0 and _fractions(schema.types[0]))
+    return [i for i, label in enumerate(schema.names) if label in stored or i in known]
+
+
+def index_of_labels(labels: Sequence[Hashable], *, fractions: bool) -> list[int]:
+    """Return the positions of the columns whose names only an index has.
+
+    Parameters
+    ----------
+    labels : sequence of labels
+    fractions : bool
+        Whether the first column holds fractions, which an index that is called "Unnamed: 0" does not.
+    """
     return [
         position
-        for position, field in enumerate(schema)
-        if field.name in stored
-        or is_reserved(field.name)
-        or (position == 0 and field.name == UNNAMED and _may_be_index(field.type))
+        for position, label in enumerate(labels)
+        if is_reserved(label) or (position == 0 and label == UNNAMED and not fractions)
     ]
-
-
-def index_of_labels(labels: Sequence[Hashable]) -> list[int]:
-    """Return the positions of the columns whose names only an index has."""
-    return [position for position, label in enumerate(labels) if is_reserved(label)]
 
 
 def is_index_name(name: str) -> bool:
@@ -115,8 +121,8 @@ def _stored_index(schema: pa.Schema) -> set[Any]:
     return {one for one in names if isinstance(one, str)} if isinstance(names, list) else set()
 
 
-def _may_be_index(kind: pa.DataType) -> bool:
-    """Return whether a first column called "Unnamed: 0" of this type is an index: not one of fractions."""
+def _fractions(kind: pa.DataType) -> bool:
+    """Return whether a column of this type holds fractions, or lists."""
     import pyarrow.types as types
 
-    return not (types.is_floating(kind) or types.is_decimal(kind) or types.is_nested(kind))
+    return bool(types.is_floating(kind) or types.is_decimal(kind) or types.is_nested(kind))

@@ -167,7 +167,7 @@ def _index_columns(
     given : sequence of int
         Columns that the user named as weights or to be left out: nothing is decided for these.
     """
-    index = _index.index_of_labels(labels)
+    index = _index.index_of_labels(labels, fractions=True)
     if 0 in given or 0 in index:
         return index
     fields = [line.fields[0] for line in form.first]

@@ -23,7 +23,7 @@ from eigengame.sources._columns import (
     left_out,
     with_room_for_missing,
 )
-from eigengame.sources._index import index_of_labels, is_reserved, warn_left_out
+from eigengame.sources._index import index_of_labels, warn_left_out
 from eigengame.sources.iterators import IteratorSource
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class PandasSource(Random):
     ) -> None:
         table = [_pandas_column(label, kind) for label, kind in data.dtypes.items()]
         labels = [column.label for column in table]
-        index = index_of_labels(labels)
+        index = index_of_labels(labels, fractions=_fractions(data))
         choice = choose(table, columns, weights, name, drop=drop, index=index)
         if not len(data):
             raise SourceError(f"{name} has columns but no rows.")
@@ -134,12 +134,21 @@ class PandasSource(Random):
 
 
 def without_index(data: Any) -> Any:
-    """Return a data frame of pandas or polars without the columns that only an index is called by."""
-    index = [label for label in data.columns if is_reserved(label)]
+    """Return a data frame of pandas or polars without columns whose names only an index has."""
+    labels = list(data.columns)
+    index = index_of_labels(labels, fractions=_fractions(data))
     if not index:
         return data
-    warn_left_out(f"the {type(data).__module__.split('.')[0]} frame", index)
-    return data.loc[:, ~data.columns.isin(index)] if hasattr(data, "loc") else data.drop(index)
+    name = f"{type(data).__module__.split('.')[0]} {type(data).__name__}"
+    warn_left_out(name, [labels[i] for i in index])
+    kept = [i for i in range(len(labels)) if i not in index]
+    return data.iloc[:, kept] if hasattr(data, "iloc") else data[:, kept]
+
+
+def _fractions(data: Any) -> bool:
+    """Return whether the first column of a data frame of pandas or polars holds fractions."""
+    kinds = list(data.dtypes)
+    return bool(kinds) and str(kinds[0]).lower().startswith(("float", "decimal", "double"))
 
 
 def _pandas_column(label: Any, kind: Any) -> Column:
