@@ -47,6 +47,19 @@ def test_years_over_numbers_are_names(tmp_path, x, header):
     assert_same_blocks(source, x, sizes=(16,))
 
 
+def test_many_counted_names_over_whole_numbers_are_names(tmp_path):
+    pixels = RNG.integers(0, 256, size=(37, 20)).astype(float)
+    source = as_source(written(tmp_path / "x.csv", ",".join(map(str, range(20))), pixels))
+    assert source.feature_names == [str(i) for i in range(20)]
+    assert_same_blocks(source, pixels, sizes=(16,))
+
+
+def test_a_mark_for_a_missing_value_is_no_name(tmp_path):
+    path = written(tmp_path / "x.csv", "?,-0.5,0.25", FRACTIONS)
+    assert "column 0 holds text ('?' in line 1)" in error_of(as_source, path)
+    assert as_source(path, drop=[0]).shape == (38, 2)
+
+
 @pytest.mark.parametrize("header", ["0,1,2", "1,2,3"])
 def test_counted_names_over_fractions_are_names(tmp_path, header):
     source = as_source(written(tmp_path / "x.csv", header, FRACTIONS))

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Sequence
 from typing import Any
 
 from eigengame.sources._base import SourceError
 from eigengame.sources._fields import is_missing, is_number, is_text, is_whole
 
-ENOUGH = 3
+ENOUGH = 8
 """Rows needed below the first line before their way of writing numbers is evidence."""
+
+FEW = 3
+"""Rows needed below the first line before their range is evidence, if there are several columns."""
+
+LONG = 8
+"""Labels with a constant step that need no other evidence."""
 
 UNLIKELY = 0.01
 """A first row that stands apart from the rest counts as evidence where chance makes it this rare."""
@@ -53,7 +60,9 @@ def _found(first: list[str], below: list[list[str]]) -> bool | None:
     texts = [position for position, field in enumerate(first) if is_text(field)]
     if texts and not numeric:
         return True
-    if below and any(is_number(below[0][position]) for position in texts):
+    # Marks such as "?" or "-" above a number stand for a missing value, not for a name.
+    words = [position for position in texts if re.search(r"\w", first[position])]
+    if below and any(is_number(below[0][position]) for position in words):
         return True
     others = set(range(len(first))) - set(numeric) - set(texts)
     if others - {0} or not all(is_whole(first[position]) for position in numeric):
@@ -72,18 +81,19 @@ def _numbers_are_names(labels: list[int], columns: list[list[str]], *, texts: bo
 
     Three facts speak for names: all columns below are written as fractions; the labels have a constant
     step, as years do, which few rows below have; all labels lie outside the range of their columns. Two of
-    them decide (an order stands in for the second where the first holds), one makes it unclear.
+    them decide (an order stands in for the second where the first holds), and so does the second alone
+    for many labels. One fact makes it unclear.
     """
     rows, many = len(columns[0]), len(labels) > 1
     ordered = many and labels in (sorted(labels), sorted(labels, reverse=True))
     if all(_is_fractional(column) for column in columns):
         return True if ordered and rows >= ENOUGH else None
     values = [[float(field) for field in column if is_number(field)] for column in columns]
-    outside = [
-        _is_outside(label, column, far=not many)
-        for label, column in zip(labels, values, strict=True)
-    ]
-    apart = all(outside) and (not many or (2 / (rows + 1)) ** len(labels) < UNLIKELY)
+    pairs = list(zip(labels, values, strict=True))
+    outside = [_is_outside(label, column) for label, column in pairs]
+    apart = all(outside) and many and (2 / (rows + 1)) ** len(labels) < UNLIKELY
+    if rows >= (FEW if many else ENOUGH):
+        apart = apart or all(_is_far(label, column) for label, column in pairs)
     step = _step(labels)
     steps = [
         _step([float(field) for field in row])
@@ -91,7 +101,7 @@ def _numbers_are_names(labels: list[int], columns: list[list[str]], *, texts: bo
         if all(is_number(field) for field in row)
     ]
     stepped = step is not None and steps.count(step) <= COMMON * rows
-    if stepped and apart:
+    if stepped and (apart or (len(labels) >= LONG and step not in steps)):
         return True
     mostly_outside = 2 * sum(outside) > len(outside)
     return None if stepped or apart or (texts and mostly_outside) else False
@@ -109,19 +119,21 @@ def _step(numbers: Sequence[float]) -> float | None:
     return (steps.pop() or None) if len(numbers) > 2 and len(steps) == 1 else None
 
 
-def _is_outside(label: float, column: list[float], *, far: bool) -> bool:
-    """Return whether a number lies outside the range of a column; `far`, by more than that range.
+def _is_outside(label: float, column: list[float]) -> bool:
+    """Return whether a number lies outside the range of a column.
 
-    A column that rises or falls from its first number to the last proves nothing: the number above may
-    be its beginning.
+    A column that begins on the side of the number, as one that rises or falls, proves nothing unless the
+    number is far away: it may be the beginning of the column.
     """
-    if not column:
+    if not column or min(column) <= label <= max(column):
         return False
-    low, high = min(column), max(column)
-    beyond = max(low - label, label - high)
-    if far:
-        return len(column) >= ENOUGH and beyond > high - low
-    whole = [label, *column]
-    steps = [b - a for a, b in itertools.pairwise(whole)]
-    runs = len(column) > 1 and (all(one > 0 for one in steps) or all(one < 0 for one in steps))
-    return beyond > 0 and not runs
+    middle = sorted(column)[len(column) // 2]
+    early = column[: max(2, len(column) // 4)]
+    below = label < middle
+    trend = all(one <= middle if below else one >= middle for one in early)
+    return not trend or _is_far(label, column)
+
+
+def _is_far(label: float, column: list[float]) -> bool:
+    """Return whether a number is further from all numbers of a column than these are from each other."""
+    return bool(column) and min(abs(label - one) for one in column) > max(column) - min(column)
