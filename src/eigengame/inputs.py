@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 from collections.abc import Sequence
@@ -97,7 +98,8 @@ def with_columns_of_fit(estimator: Any, data: Any) -> Any:
     """Return a table opened by the columns of the fit, whatever else it has, in whatever order.
 
     Anything that is not a path of a table or an Arrow table is returned as it is, and so is everything
-    where the preparation of the fit chooses columns by their numbers.
+    where the preparation of the fit chooses columns by their numbers. A text table without names is opened
+    whole: its columns must be those of the fit in their order.
     """
     preparation = getattr(estimator, "_preparation", None)
     names = getattr(estimator, "feature_names_in_", None)
@@ -105,7 +107,17 @@ def with_columns_of_fit(estimator: Any, data: Any) -> Any:
         names = preparation.columns_of_table(names)
     paths = [data] if isinstance(data, (str, os.PathLike)) else data if is_paths(data) else []
     table = all(map(is_table, paths)) if paths else library_of(data) == "pyarrow"
-    return as_source(data, columns=list(map(str, names))) if table and names is not None else data
+    if names is None or not table:
+        return data
+    try:
+        source = as_source(data, columns=list(map(str, names)))
+    except SourceError:
+        with contextlib.suppress(SourceError):
+            whole = as_source(data)
+            if whole.feature_names is None:
+                return whole
+        raise
+    return data if source.feature_names is None else source
 
 
 def refuse_other_names(source: Source, expected: Sequence[Any]) -> None:

@@ -210,3 +210,25 @@ def test_a_model_of_an_array_leaves_the_same_features_out():
     np.testing.assert_allclose(
         np.abs(pca.transform(wide)), np.abs(plain.transform(ROWS)), rtol=1e-6
     )
+
+
+def test_a_table_without_names_is_never_opened_by_names_that_are_numbers(tmp_path):
+    years = pd.DataFrame(ROWS, columns=["0", "1", "2", "3"])
+    years.to_csv(tmp_path / "named.csv", index=False)
+    np.savetxt(tmp_path / "same.csv", ROWS, delimiter=",")
+    np.savetxt(tmp_path / "more.csv", np.column_stack([ROWS, ROWS]), delimiter=",")
+    for made in (as_source, lambda path: prepare(path, columns=["0", "1", "2", "3"])):
+        pca = EigenGamePCA(2, random_state=0).fit(made(tmp_path / "named.csv"))
+        np.testing.assert_allclose(
+            pca.transform(tmp_path / "same.csv"), pca.transform(tmp_path / "named.csv"), rtol=1e-12
+        )
+        with pytest.raises(SourceError, match="8 features"):
+            pca.transform(tmp_path / "more.csv")
+
+
+def test_a_table_without_names_of_the_same_width_is_taken_in_its_order(path, tmp_path):
+    pca = EigenGamePCA(2, random_state=0).fit(as_source(path, drop=["id"]))
+    np.savetxt(tmp_path / "same.csv", ROWS, delimiter=",")
+    np.testing.assert_allclose(
+        pca.transform(tmp_path / "same.csv"), pca.transform(path), rtol=1e-12
+    )

@@ -182,10 +182,16 @@ def opened_for_model(data: str, opening: Opening, model: Any) -> Any:
     options, names, dropped = opening.options(), opening.names(), opening.dropped()
     if dropped is not None:
         options["drop"] = dropped
-    elif names is None and _is_table(data) and hasattr(model, "feature_names_in_"):
-        names = [str(name) for name in model.feature_names_in_]
+    elif names is not None:
+        options["columns"] = names
+    elif _is_table(data) and hasattr(model, "feature_names_in_"):
+        known = [str(name) for name in model.feature_names_in_]
+        with _warnings_said():
+            source = as_source(data, **options | {"columns": known})
+        if source.feature_names is not None:  # else names that are numbers were taken for positions
+            return source
     with _warnings_said():
-        return as_source(data, **options if names is None else options | {"columns": names})
+        return as_source(data, **options)
 
 
 @contextlib.contextmanager

@@ -255,7 +255,11 @@ def opened(data: Any, chosen: Columns | None, **options: Any) -> Source:
     """
     if chosen is not None and chosen.named:
         with contextlib.suppress(UnknownOption):
-            return as_source(data, columns=list(chosen.wanted), **options)
+            source = as_source(data, columns=list(chosen.wanted), **options)
+            if (
+                source.feature_names is not None
+            ):  # else names that are numbers were taken for positions
+                return source
     return as_source(data, **options)
 
 
