@@ -39,6 +39,7 @@ from eigengame.playing import play as play
 from eigengame.playing import play_stream as play_stream
 from eigengame.preparation import prepare as prepare
 from eigengame.smallest import smallest_components as smallest_components
+from eigengame.sources import ColumnWarning as ColumnWarning
 from eigengame.sources import Source as Source
 from eigengame.sources import SourceError as SourceError
 from eigengame.sources import as_source as as_source

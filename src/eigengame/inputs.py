@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 from collections.abc import Sequence
@@ -12,7 +13,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from eigengame.sources import Source, SourceError, as_source, is_paths, library_of
+from eigengame.sources import Source, SourceError, as_source, is_paths, is_table, library_of
 from eigengame.sources.iterators import tensor_to_numpy
 
 SMALL = 2**18
@@ -64,6 +65,8 @@ def checked_source(
         )
         return as_source(array)
     data = X if is_other(X) else to_numpy(X)
+    if not reset:
+        data = with_columns_of_fit(estimator, data)
     source = as_source(data) if preparation is None else preparation.over(data)
     n, d = source.shape
     if n is not None and n < least:
@@ -89,6 +92,32 @@ def checked_source(
     elif source.feature_names is not None and hasattr(estimator, "feature_names_in_"):
         refuse_other_names(source, estimator.feature_names_in_)
     return source
+
+
+def with_columns_of_fit(estimator: Any, data: Any) -> Any:
+    """Return a table opened by the columns of the fit, whatever else it has, in whatever order.
+
+    Anything that is not a path of a table or an Arrow table is returned as it is, and so is everything
+    where the preparation of the fit chooses columns by their numbers. A text table without names is opened
+    whole: its columns must be those of the fit in their order.
+    """
+    preparation = getattr(estimator, "_preparation", None)
+    names = getattr(estimator, "feature_names_in_", None)
+    if preparation is not None:
+        names = preparation.columns_of_table(names)
+    paths = [data] if isinstance(data, (str, os.PathLike)) else data if is_paths(data) else []
+    table = all(map(is_table, paths)) if paths else library_of(data) == "pyarrow"
+    if names is None or not table:
+        return data
+    try:
+        source = as_source(data, columns=list(map(str, names)))
+    except SourceError:
+        with contextlib.suppress(SourceError):
+            whole = as_source(data)
+            if whole.feature_names is None:
+                return whole
+        raise
+    return data if source.feature_names is None else source
 
 
 def refuse_other_names(source: Source, expected: Sequence[Any]) -> None:
@@ -144,4 +173,8 @@ def to_numpy(X: Any) -> Any:
         return tensor_to_numpy(X)
     if sparse.issparse(X) and X.format != "csr":
         return X.tocsr()
+    if library_of(X) in ("pandas", "polars") and hasattr(X, "columns"):
+        from eigengame.sources.frames import without_index
+
+        return without_index(X)
     return X

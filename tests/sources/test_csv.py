@@ -5,7 +5,7 @@ import gzip
 import numpy as np
 import pytest
 
-from eigengame.sources import SourceError, as_source, csv
+from eigengame.sources import ColumnWarning, SourceError, as_source, csv
 from eigengame.sources.csv import CsvSource
 from tests.sources.same_rows import assert_read_on_a_thread
 from tests.sources.tables import assert_same_blocks, error_of, rows_read, same_fingerprint
@@ -103,12 +103,15 @@ def test_what_pandas_writes_is_read(tmp_path):
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame(X)
     frame.to_csv(tmp_path / "x.csv")
-    source = as_source(tmp_path / "x.csv")
-    assert source.feature_names == ["", "0", "1", "2"]
-    np.testing.assert_array_equal(rows_read(source), np.column_stack([np.arange(37), X]))
-    assert_same_blocks(as_source(tmp_path / "x.csv", columns=["0", "1", "2"]), X)
+    with pytest.warns(ColumnWarning, match="column '' is an index"):
+        source = as_source(tmp_path / "x.csv")
+    assert source.feature_names == ["0", "1", "2"]
+    assert_same_blocks(source, X)
+    indexed = as_source(tmp_path / "x.csv", columns=["", "0", "1", "2"])
+    np.testing.assert_array_equal(rows_read(indexed), np.column_stack([np.arange(37), X]))
     frame.to_csv(tmp_path / "y.csv", index=False)
-    assert_same_blocks(as_source(tmp_path / "y.csv", header=True), X)
+    assert_same_blocks(as_source(tmp_path / "y.csv"), X)
+    assert as_source(tmp_path / "y.csv").feature_names == ["0", "1", "2"]
 
 
 def test_one_column_needs_no_delimiter(tmp_path):
@@ -135,7 +138,9 @@ def test_without_names_columns_go_by_number(tmp_path):
         ("a,1,2", ["a", "1", "2"]),
         ("a,a,b", ["a", "a", "b"]),
         ("a,,NA", ["a", "", "NA"]),
-        ("1,2,3", None),
+        ("1,2,3", ["1", "2", "3"]),
+        ("1.0,2,3", None),
+        ("1,1,3", None),
         ("1,,3", None),
         (",NA,", None),
         ("nan,inf,1e-3", None),

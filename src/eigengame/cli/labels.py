@@ -23,7 +23,7 @@ class Labels(list[Any]):
         self.name = name
 
 
-def labels_of(asked: str, data: str) -> Labels:
+def labels_of(asked: str, data: str, header: bool | None = None) -> Labels:
     """Return one label for each row.
 
     Parameters
@@ -32,12 +32,14 @@ def labels_of(asked: str, data: str) -> Labels:
         A file (.npy, idx, or text with a label on each line), else a column of the data.
     data : str
         The path of the data: a table, or AnnData, whose `obs` has columns.
+    header : bool, optional
+        Whether the first line of a text table holds names; found out by default.
     """
     if Path(asked).is_file():
         return Labels(_from_file(Path(asked)), Path(asked).stem)
     lowered = data.lower().rstrip("/")
     if lowered.endswith(TEXT):
-        return Labels(_text_column(Path(data), asked), asked)
+        return Labels(_text_column(Path(data), asked, "auto" if header is None else header), asked)
     if lowered.endswith(ARROW):
         return Labels(_arrow_column(data, asked), asked)
     if lowered.endswith(".h5ad"):
@@ -77,17 +79,22 @@ def _idx(path: Path) -> np.ndarray:
         return np.frombuffer(file.read(), np.uint8)
 
 
-def _text_column(path: Path, name: str) -> list[Any]:
+def _text_column(path: Path, name: str, header: bool | str) -> list[Any]:
     """Return a column of a text table with names."""
-    from eigengame.sources import _text
+    from eigengame.sources import SourceError, _text
 
-    form = _text.look(str(path), "auto", "auto")
+    form = _text.look(str(path), header, "auto")
     place = _place(form.names or [], name, path)
-    with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as file:
-        lines = (line for line in itertools.islice(file, form.skipped, None) if line.strip())
-        if form.delimiter == _text.SPACES:
-            return _as_numbers([line.split()[place] for line in lines])
-        return _as_numbers([row[place] for row in csv.reader(lines, delimiter=form.delimiter)])
+    try:
+        with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as file:
+            lines = (line for line in itertools.islice(file, form.skipped, None) if line.strip())
+            if form.delimiter == _text.SPACES:
+                return _as_numbers([line.split()[place] for line in lines])
+            return _as_numbers([row[place] for row in csv.reader(lines, delimiter=form.delimiter)])
+    except _text.UNREADABLE as error:
+        raise SourceError(
+            f"{path} cannot be read ({error}): it is damaged or not whole."
+        ) from error
 
 
 def _arrow_column(path: str, name: str) -> list[Any]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -9,11 +12,9 @@ from typing import Annotated, Any, Literal
 import typer
 
 from eigengame.cli.options import whole_numbers
+from eigengame.cli.running import say
 
 OPEN, PREPARE = "Opening the data", "Preparing the data"
-
-TABLES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".txt", ".parquet", ".arrow", ".feather", ".ipc")
-"""Endings of files whose columns have names of their own."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,23 @@ class Opening:
         typer.Option(
             metavar="A,B,C",
             help="Columns to take, by name or by number from 0.",
+            rich_help_panel=OPEN,
+        ),
+    ] = None
+    drop: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A,B,C",
+            help="Columns to leave out, by name or by number from 0.",
+            rich_help_panel=OPEN,
+        ),
+    ] = None
+    header: Annotated[
+        bool | None,
+        typer.Option(
+            "--header/--no-header",
+            help="Whether the first line of a text table holds names; found out by default.",
+            show_default=False,
             rich_help_panel=OPEN,
         ),
     ] = None
@@ -55,14 +73,18 @@ class Opening:
     def options(self) -> dict[str, Any]:
         """Return what a source takes, by its names, columns by name apart."""
         given: dict[str, Any] = {"key": self.key, "layer": self.layer}
-        given |= {"columns": self.raw_columns, "dtype": self.raw_dtype}
+        given |= {"columns": self.raw_columns, "dtype": self.raw_dtype, "header": self.header}
         if self.image_size is not None:
             given["size"] = whole_numbers(self.image_size, "--image-size")
         return {name: value for name, value in given.items() if value is not None}
 
     def names(self) -> list[str] | None:
-        """Return the columns asked for by name."""
-        return None if self.columns is None else [name.strip() for name in self.columns.split(",")]
+        """Return the columns to take, by name or number."""
+        return _split(self.columns)
+
+    def dropped(self) -> list[str] | None:
+        """Return the columns to leave out, by name or number."""
+        return _split(self.drop)
 
 
 @dataclass(frozen=True)
@@ -124,24 +146,28 @@ def opened_for_fit(data: str, opening: Opening, preparing: Preparing) -> Any:
     """Return the rows to fit, prepared as asked."""
     from eigengame.sources import as_source
 
-    options, names = opening.options(), opening.names()
+    options, names, dropped = opening.options(), opening.names(), opening.dropped()
     if preparing.weights is not None:
         options["weights"] = preparing.weights
-    if names is not None and _is_table(data):
+    if _is_table(data):
         # A table leaves columns out as it is read: they may hold no numbers.
-        options["columns"], names = names, None
-    source = as_source(data, **options)
+        chosen = {"columns": names, "drop": dropped}
+        options |= {name: given for name, given in chosen.items() if given is not None}
+        names = dropped = None
+    with _warnings_said():
+        source = as_source(data, **options)
     if preparing.shuffle is not None:
         from eigengame import shuffled
 
         source = shuffled(source, preparing.shuffle)
-    if names is None and not preparing.needed():
+    if names is None and dropped is None and not preparing.needed():
         return source
     from eigengame.preparation import prepare
 
     return prepare(
         source,
         columns=None if names is None else [_number_or_name(name) for name in names],
+        drop=None if dropped is None else [_number_or_name(name) for name in dropped],
         missing=preparing.missing,
         counts=preparing.counts,
         scale=preparing.scale,
@@ -153,16 +179,47 @@ def opened_for_model(data: str, opening: Opening, model: Any) -> Any:
     """Return rows for a model, which prepares them itself as those of its fit; the same columns."""
     from eigengame.sources import as_source
 
-    options, names = opening.options(), opening.names()
-    if names is None and _is_table(data) and hasattr(model, "feature_names_in_"):
-        names = [str(name) for name in model.feature_names_in_]
-    return as_source(data, **options if names is None else options | {"columns": names})
+    options, names, dropped = opening.options(), opening.names(), opening.dropped()
+    if dropped is not None:
+        options["drop"] = dropped
+    elif names is not None:
+        options["columns"] = names
+    elif _is_table(data) and hasattr(model, "feature_names_in_"):
+        known = [str(name) for name in model.feature_names_in_]
+        with _warnings_said():
+            source = as_source(data, **options | {"columns": known})
+        if source.feature_names is not None:  # else names that are numbers were taken for positions
+            return source
+    with _warnings_said():
+        return as_source(data, **options)
+
+
+@contextlib.contextmanager
+def _warnings_said() -> Iterator[None]:
+    """Print warnings about columns as messages of the program."""
+    from eigengame.sources import ColumnWarning
+
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always", ColumnWarning)
+        yield
+    for one in seen:
+        if issubclass(one.category, ColumnWarning):
+            say(str(one.message))
+        else:
+            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
 
 
 def _is_table(data: str) -> bool:
-    """Say whether the columns of a path have names to choose by."""
-    lowered = data.lower().rstrip("/")
-    return lowered.endswith(TABLES) or (Path(data).is_dir() and not lowered.endswith(".zarr"))
+    """Return whether the columns of a path have names to choose by."""
+    from eigengame.sources import is_table
+
+    return is_table(data) or (
+        Path(data).is_dir() and not data.lower().rstrip("/").endswith(".zarr")
+    )
+
+
+def _split(text: str | None) -> list[str] | None:
+    return None if text is None else [name.strip() for name in text.split(",")]
 
 
 def _number_or_name(text: str) -> int | str:

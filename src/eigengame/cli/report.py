@@ -64,7 +64,7 @@ def report(
         pca,
         target,
         data=None if data is None else opened_for_model(data, opening, pca),
-        labels=None if labels is None or data is None else labels_of(labels, data),
+        labels=None if labels is None or data is None else labels_of(labels, data, opening.header),
         image_shape=shape,
         title=title,
     )

@@ -19,7 +19,7 @@ from eigengame.preparation.missing import POLICIES
 from eigengame.preparation.missing import Missing as Missing
 from eigengame.preparation.prepared import Preparation as Preparation
 from eigengame.preparation.prepared import Prepared as Prepared
-from eigengame.preparation.prepared import opened
+from eigengame.preparation.prepared import opened, without
 from eigengame.preparation.prepared import preparation_of as preparation_of
 from eigengame.preparation.prepared import same_preparation as same_preparation
 from eigengame.preparation.running import Running as Running
@@ -34,6 +34,7 @@ def prepare(
     data: Any,
     *,
     columns: Sequence[str | int] | None = None,
+    drop: str | int | Sequence[str | int] | None = None,
     missing: str = "raise",
     counts: str | None = None,
     target: float = TARGET,
@@ -53,6 +54,9 @@ def prepare(
     columns : sequence of str or int, or bool array of shape (d,), optional
         Features to keep, by name or number, in this order. Totals of counts are of these alone; for
         those of whole rows prepare twice: ``prepare(prepare(data, counts=...), columns=...)``.
+    drop : str or int, or sequence of them, optional
+        Features to leave out, by name or number. They are not part of the data: totals of counts do not
+        include them. Cannot be combined with `columns`.
     missing : {"raise", "mean", "skip"}
         What to do about NaN: refuse it, put the mean of the column's other values (one pass), or pass
         over the row by weight 0. Infinity is refused in any case.
@@ -91,7 +95,16 @@ def prepare(
             "are filled and scaled in their own way; leave these out."
         )
     chosen = None if columns is None else Columns(columns)
-    source = opened(data, chosen, **options)
+    if drop is not None and chosen is not None:
+        raise SourceError(
+            f"columns={columns!r} and drop={drop!r} were both given: give the columns to keep, or those to "
+            "leave out."
+        )
+    kept = None
+    if drop is None:
+        source = opened(data, chosen, **options)
+    else:
+        source, kept = without(data, drop, **options)
     if source.on_device:
         raise SourceError(
             f"{source.name} stay on the device, where nothing is prepared: do it in the network, or choose by "
@@ -101,6 +114,7 @@ def prepare(
 
     known = any(isinstance(one, Missing) for one in prepared.steps)
     steps: list[Step | None] = [
+        kept,
         chosen,
         Genotypes() if genotypes else None,
         Missing(missing) if not genotypes and (missing != "raise" or not known) else None,

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import difflib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
 from eigengame.preparation._step import Learnable, Step
-from eigengame.sources import Block, SourceError
+from eigengame.sources import Block, Source, SourceError
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,10 +56,11 @@ class Columns(Step):
             one for one in wanted if not (one in known if isinstance(one, str) else -d <= one < d)
         ]
         if unknown:
+            near = difflib.get_close_matches(str(unknown[0]), list(known), n=1)
             raise SourceError(
                 f"{source.name} has no {_listed(unknown)} among its {d} features"
                 f"{' (' + _listed(list(known)) + ')' if known else ', which have no names'}: "
-                "give columns that are there."
+                f"{f'did you mean {near[0]!r}? Give' if near else 'give'} columns that are there."
             )
         count = Counter(names or ())
         twice = [one for one in wanted if isinstance(one, str) and count[one] > 1]
@@ -89,6 +91,24 @@ class Columns(Step):
         """Return where a feature stood before."""
         assert self.indices is not None
         return int(self.indices[column])
+
+
+def all_but(source: Source, drop: Any) -> Columns:
+    """Return the step that keeps all features but some, given by name or number.
+
+    It names those it keeps where the source has names, so that a model finds them again.
+    """
+    d, names = source.shape[1], list(source.feature_names or ())
+    given = [drop] if isinstance(drop, str | int | np.integer) else list(drop)
+    if any(isinstance(one, bool | np.bool_) for one in given):
+        raise SourceError(f"drop={drop!r}: give names or whole numbers of features to leave out.")
+    # Found as the features to keep are.
+    indices = Columns(given).learn(cast(Learnable, source)).indices if given else None
+    left = sorted(set(range(d)) - set([] if indices is None else indices.tolist()))
+    if not left:
+        raise SourceError(f"{source.name}: no feature is left after drop={drop!r}.")
+    unique = len(set(names)) == d
+    return Columns([names[i] if unique else i for i in left])
 
 
 def _plain(wanted: Any) -> tuple[str | int | bool, ...]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from eigengame.preparation._step import Bad, Step
 from eigengame.preparation.cells import tidy
-from eigengame.preparation.columns import Columns
+from eigengame.preparation.columns import Columns, all_but
 from eigengame.preparation.counts import Counts
 from eigengame.preparation.genotypes import Genotypes
 from eigengame.preparation.missing import Missing
@@ -190,6 +190,19 @@ class Preparation:
         first = self.steps[0] if self.steps else None
         return first if isinstance(first, Columns) and first.named else None
 
+    def columns_of_table(self, names: Sequence[Any] | None) -> Sequence[Any] | None:
+        """Return the columns to open of a table; None where they are not known by name.
+
+        Parameters
+        ----------
+        names : sequence of str, optional
+            Of the features after all steps.
+        """
+        chosen = self._named()
+        if chosen is not None:
+            return chosen.wanted
+        return None if any(isinstance(step, Columns) for step in self.steps) else names
+
     def same_as(self, other: Preparation | None) -> bool:
         """Say whether another preparation does the same."""
         if other is None or self.width != other.width:
@@ -242,8 +255,27 @@ def opened(data: Any, chosen: Columns | None, **options: Any) -> Source:
     """
     if chosen is not None and chosen.named:
         with contextlib.suppress(UnknownOption):
-            return as_source(data, columns=list(chosen.wanted), **options)
+            source = as_source(data, columns=list(chosen.wanted), **options)
+            if (
+                source.feature_names is not None
+            ):  # else names that are numbers were taken for positions
+                return source
     return as_source(data, **options)
+
+
+def without(data: Any, drop: Any, **options: Any) -> tuple[Source, Columns | None]:
+    """Return a source for the data, and the step that leaves some of its features out.
+
+    A table leaves them out as it is opened, so that they need not be numbers. The step then names all
+    others, for a model to find them again. There is none for a table without names.
+    """
+    if not isinstance(data, Source):
+        with contextlib.suppress(UnknownOption):
+            source = as_source(data, drop=drop, **options)
+            names = source.feature_names or []
+            return source, Columns(names) if len(set(names)) == source.shape[1] else None
+    source = as_source(data, **options)
+    return source, all_but(source, drop)
 
 
 def _first(blocks: Iterator[Block], rows: int) -> list[Block]:

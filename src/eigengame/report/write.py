@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from eigengame.checkpoint import written_whole
-from eigengame.inputs import is_other
+from eigengame.inputs import is_other, with_columns_of_fit
 from eigengame.report import facts
 from eigengame.report._check import (
     ReportError,
@@ -74,7 +74,7 @@ def write_report(
     )
     kinds, called = checked_labels(labels), getattr(labels, "name", None)
     if data is not None and is_other(data):
-        data = as_source(data)
+        data = as_source(with_columns_of_fit(model, data))
     shape = (
         _image_shape(model, data)
         if image_shape is None

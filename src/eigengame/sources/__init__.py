@@ -16,6 +16,7 @@ from scipy.sparse import issparse
 
 from eigengame.sources._base import ROTATED as ROTATED
 from eigengame.sources._base import Block as Block
+from eigengame.sources._base import ColumnWarning as ColumnWarning
 from eigengame.sources._base import Random as Random
 from eigengame.sources._base import Sequential as Sequential
 from eigengame.sources._base import Source as Source
@@ -133,6 +134,13 @@ def _open_path(path: str, options: dict[str, Any]) -> Source:
 def _absolute(path: str) -> str:
     """Return a path that means the same from any folder; addresses do so as they are."""
     return path if "://" in path else os.path.abspath(path)
+
+
+def is_table(path: str | os.PathLike[str]) -> bool:
+    """Return whether a path is that of a table, by its ending: its columns can be chosen by name."""
+    lowered = os.fspath(path).lower().rstrip("/")
+    known = [ending for ending in FILES if lowered.endswith(ending)]
+    return bool(known) and FILES[max(known, key=len)].startswith(("columnar:", "csv:"))
 
 
 def is_paths(data: Any) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,13 +10,16 @@ import numpy as np
 
 from eigengame.sources._base import Block, Source, SourceError, recut
 from eigengame.sources._columns import (
+    Asked,
     Column,
     checked_weights,
     choose,
     described,
+    left_out,
     located,
     with_room_for_missing,
 )
+from eigengame.sources._index import index_of_schema, warn_left_out
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,6 +44,8 @@ class Layout:
         Whether the one column holds each row as a list.
     width : int or None
         Features; None for lists whose length is known only when one is read.
+    left_out : tuple of labels
+        Index columns that were left out without the user naming them.
     """
 
     columns: tuple[str, ...]
@@ -48,6 +53,7 @@ class Layout:
     dtype: np.dtype
     lists: bool = False
     width: int | None = None
+    left_out: tuple[Hashable, ...] = ()
 
     @property
     def read(self) -> list[str]:
@@ -87,6 +93,7 @@ class ArrowSource(Source):
         if rows == 0:
             raise SourceError(f"{name} has columns but no rows.")
         assert layout.width is not None
+        warn_left_out(name, layout.left_out)
         self.name, self.again = name, again
         self.shape, self.dtype = (rows, layout.width), layout.dtype
         named = layout.columns if feature_names is None and not layout.lists else feature_names
@@ -116,21 +123,23 @@ class ArrowSource(Source):
         return super().fingerprint() | about | (self._facts() if self._facts is not None else {})
 
 
-def layout_of(
-    schema: pa.Schema, columns: Any, weights: Any, name: str, *, nulls: bool = True
-) -> Layout:
+def layout_of(schema: pa.Schema, asked: Asked, name: str, *, nulls: bool = True) -> Layout:
     """Return how rows lie in batches of a schema.
 
     Parameters
     ----------
     schema : Schema
-    columns, weights, name
-        As in `choose`. A column of lists is taken where it is the only one left.
+    asked : Asked
+        A column of lists is taken where it is the only one left. An index that pandas stored is left out
+        unless it is named.
+    name : str
+        Of the table, for messages.
     nulls : bool
         Whether there may be missing values: whole numbers then become floats.
     """
-    labels = schema.names
-    features, weight = located(labels, columns, weights, name)
+    labels, (columns, weights, drop) = schema.names, asked
+    index = index_of_schema(schema)
+    features, weight = located(labels, columns, weights, name, drop=drop, index=index)
     first = schema.field(features[0]).type
     inner = _inside(first)
     lists = len(features) == 1 and inner is not None and numbers(inner) is not None
@@ -140,6 +149,7 @@ def layout_of(
     elif len(features) > 1:
         _refuse_mixed_lists(schema, features, name)
     choice = choose(table, [labels[position] for position in features], weights, name)
+    unnamed = left_out(labels, columns, weights, drop, index)
     dtype = with_room_for_missing(choice.dtype) if nulls else choice.dtype
     return Layout(
         columns=tuple(labels[position] for position in features),
@@ -147,6 +157,7 @@ def layout_of(
         dtype=dtype,
         lists=lists,
         width=_fixed_width(first) if lists else len(features),
+        left_out=tuple(unnamed),
     )
 
 

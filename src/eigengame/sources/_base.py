@@ -49,6 +49,10 @@ class UnknownOption(SourceError):
     """An option that does not belong to the kind of data it was given with."""
 
 
+class ColumnWarning(UserWarning):
+    """A column of a table that is probably not what the user expects: left out, or worth a check."""
+
+
 class Source(abc.ABC):
     """Rows that can be read in order, from any row on; knows nothing of players or batches.
 

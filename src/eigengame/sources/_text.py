@@ -7,6 +7,7 @@ import csv
 import gzip
 import io
 import re
+import zlib
 from collections.abc import Iterator, Sequence
 from typing import IO, Any, NamedTuple, cast
 
@@ -14,6 +15,9 @@ import numpy as np
 
 from eigengame.sources._base import SourceError
 from eigengame.sources._columns import Column
+from eigengame.sources._fields import MISSING as MISSING
+from eigengame.sources._fields import is_text
+from eigengame.sources._headers import has_names
 from eigengame.sources._paths import opened
 
 LOOKED = 64
@@ -24,10 +28,8 @@ DELIMITERS = (",", "\t", ";", "|")
 SPACES = " "
 """The delimiter that stands for any run of blanks and tabs."""
 
-MISSING = frozenset(
-    {"", "NA", "N/A", "#N/A", "NaN", "nan", "-NaN", "-nan", "NULL", "Null", "null", "None"}
-)
-"""Fields that are read as NaN."""
+UNREADABLE = (OSError, EOFError, zlib.error)
+"""Errors of reading a text that is damaged or cut off, plain or gzipped."""
 
 
 class Line(NamedTuple):
@@ -76,7 +78,15 @@ def text(path: str) -> Iterator[IO[bytes]]:
 
 
 def look(path: str, header: Any, delimiter: str) -> Form:
-    """Return how a text table is written, from its first lines."""
+    """Return how a text table is written, from its first lines.
+
+    Parameters
+    ----------
+    path : str
+    header : bool or "auto"
+        Whether the first line holds names; see `has_names`.
+    delimiter : str or "auto"
+    """
     numbers, lines = _first_lines(path)
     if not lines:
         raise SourceError(f"{path} is empty: it has no line with fields.")
@@ -86,7 +96,7 @@ def look(path: str, header: Any, delimiter: str) -> Form:
     except csv.Error as error:
         raise SourceError(f"{path} is no table of text ({error}).") from error
     split = [Line(*pair) for pair in zip(numbers, fields, strict=True)]
-    named = _has_names(split) if header == "auto" else bool(header)
+    named = has_names(path, numbers[0], fields, header)
     if named and len(split) == 1:
         raise SourceError(f"{path} has a header but no rows.")
     for line in split:
@@ -120,20 +130,6 @@ def fields_of(line: str, delimiter: str) -> list[str]:
     if delimiter == SPACES:
         return line.split()
     return next(csv.reader([line], delimiter=delimiter), [""])
-
-
-def is_number(field: str) -> bool:
-    """Say whether a field is a number."""
-    try:
-        float(field)
-    except ValueError:
-        return False
-    return "_" not in field
-
-
-def is_text(field: str) -> bool:
-    """Say whether a field is neither a number nor missing."""
-    return not is_number(field) and field.strip() not in MISSING
 
 
 def ragged(path: str, line: Line, width: int, delimiter: str) -> str:
@@ -218,7 +214,7 @@ def _first_lines(path: str) -> tuple[list[int], list[str]]:
                 lines.append(line)
                 if len(lines) == LOOKED:
                     break
-    except (OSError, EOFError) as error:
+    except UNREADABLE as error:
         raise SourceError(
             f"{path} cannot be read ({error}): it is damaged or not whole."
         ) from error
@@ -231,14 +227,3 @@ def _delimiter(line: str) -> str:
     if max(counts):
         return DELIMITERS[counts.index(max(counts))]
     return SPACES if len(line.split()) > 1 else ","
-
-
-def _has_names(lines: list[Line]) -> bool:
-    """Say whether the first line has the names of the columns."""
-    first = lines[0].fields
-    if any(is_text(field) for field in first) and not any(is_number(field) for field in first):
-        return True
-    if first[0] == "" and first[1:] == [str(i) for i in range(len(first) - 1)] and first[1:]:
-        return True  # as pandas writes a frame without names
-    below = lines[1].fields if len(lines) > 1 else []
-    return any(is_text(a) and is_number(b) for a, b in zip(first, below, strict=False))

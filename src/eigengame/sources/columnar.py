@@ -13,6 +13,7 @@ import numpy as np
 
 from eigengame.sources._arrow import ArrowSource, Layout, guarded, layout_of, measured
 from eigengame.sources._base import SourceError
+from eigengame.sources._columns import Asked
 from eigengame.sources._files import is_remote
 from eigengame.sources._paths import opened, paths_of, stamps
 
@@ -31,7 +32,7 @@ class _Format(Protocol):
     name: str
     endings: tuple[str, ...]
 
-    def look(self, path: str, columns: Any, weights: str | None) -> _Part:
+    def look(self, path: str, asked: Asked) -> _Part:
         """Return what a file says of itself, without reading its rows."""
         ...
 
@@ -45,6 +46,7 @@ def open_parquet(
     columns: Any = None,
     weights: str | None = None,
     name: str | None = None,
+    drop: Any = None,
 ) -> ArrowSource:
     """Return the source of a Parquet file, or of a folder of them in sorted order.
 
@@ -55,13 +57,20 @@ def open_parquet(
     ----------
     path : path or address
         Addresses such as "s3://..." are opened by fsspec.
-    columns : sequence of str, or one, optional
-        The features. A column of lists, such as embeddings, is taken alone: each list is a row.
+    columns : sequence of str or int, or one, optional
+        The features, by name or by number from 0. A column of lists, such as embeddings, is taken alone:
+        each list is a row. An index that pandas stored is used only if it is named here.
     weights : str, optional
         The column that says how often each row counts.
     name : str, optional
+    drop : sequence of str or int, or one, optional
+        Columns to leave out. Cannot be combined with `columns`.
+
+    Notes
+    -----
+    Page checksums are verified where the file has them.
     """
-    return _source(path, _Parquet(), columns, weights, name)
+    return _source(path, _Parquet(), Asked(columns, weights, drop), name)
 
 
 def open_arrow(
@@ -69,6 +78,7 @@ def open_arrow(
     columns: Any = None,
     weights: str | None = None,
     name: str | None = None,
+    drop: Any = None,
 ) -> ArrowSource:
     """Return the source of an Arrow file (also called Feather) or stream, or of a folder of them.
 
@@ -77,10 +87,10 @@ def open_arrow(
 
     Parameters
     ----------
-    path, columns, weights, name
+    path, columns, weights, name, drop
         As in `open_parquet`.
     """
-    return _source(path, _Arrow(), columns, weights, name)
+    return _source(path, _Arrow(), Asked(columns, weights, drop), name)
 
 
 class _Parquet:
@@ -89,17 +99,17 @@ class _Parquet:
     name = "Parquet"
     endings: tuple[str, ...] = (".parquet", ".pq")
 
-    def look(self, path: str, columns: Any, weights: str | None) -> _Part:
+    def look(self, path: str, asked: Asked) -> _Part:
         """Return what the footer says."""
         import pyarrow.parquet as pq
 
         with _looking(path, self.name) as handle:
-            file = pq.ParquetFile(handle)
+            file = pq.ParquetFile(handle, page_checksum_verification=True)
             about, schema = file.metadata, file.schema_arrow
             rows = [about.row_group(i).num_rows for i in range(about.num_row_groups)]
-            layout = layout_of(schema, columns, weights, path, nulls=False)
+            layout = layout_of(schema, asked, path, nulls=False)
             if layout.dtype.itemsize > 2 or _may_have_nulls(about, layout):
-                layout = layout_of(schema, columns, weights, path)
+                layout = layout_of(schema, asked, path)
             _refuse_unless_fits(about, layout, path)
             return _Part(path, layout, rows)
 
@@ -108,7 +118,7 @@ class _Parquet:
         import pyarrow.parquet as pq
 
         with _handle(part.path) as handle:
-            file = pq.ParquetFile(handle)
+            file = pq.ParquetFile(handle, page_checksum_verification=True)
             for group in pieces:
                 yield from file.iter_batches(size, row_groups=[group], columns=wanted.read)
 
@@ -119,19 +129,19 @@ class _Arrow:
     name = "Arrow"
     endings: tuple[str, ...] = (".arrow", ".feather", ".ipc")
 
-    def look(self, path: str, columns: Any, weights: str | None) -> _Part:
+    def look(self, path: str, asked: Asked) -> _Part:
         """Return the schema, and the rows of each batch where it is a file."""
         import pyarrow as pa
 
         with _looking(path, self.name) as handle:
             if not _is_file(handle, path):
                 schema = pa.ipc.open_stream(handle).schema
-                return _Part(path, layout_of(schema, columns, weights, path), None)
+                return _Part(path, layout_of(schema, asked, path), None)
             # One column tells the rows of a batch: no other is read for it.
             narrow = pa.ipc.open_file(handle, options=pa.ipc.IpcReadOptions(included_fields=[0]))
             rows = [narrow.get_batch(i).num_rows for i in range(narrow.num_record_batches)]
             schema = pa.ipc.open_file(handle).schema
-            return _Part(path, layout_of(schema, columns, weights, path), rows)
+            return _Part(path, layout_of(schema, asked, path), rows)
 
     def read(self, part: _Part, pieces: Sequence[int], size: int, wanted: Layout) -> Iterator[Any]:
         """Give the batches, cut to `size`."""
@@ -161,14 +171,13 @@ class _Arrow:
 def _source(
     path: str | os.PathLike[str],
     form: _Format,
-    columns: Any,
-    weights: str | None,
+    asked: Asked,
     name: str | None,
 ) -> ArrowSource:
     """Return the source of one or more files of a format that share their columns."""
     name = name or os.fspath(path)
-    parts = [form.look(one, columns, weights) for one in paths_of(path, form.endings)]
-    layout = _joint_layout(parts, any_order=columns is None)
+    parts = [form.look(one, asked) for one in paths_of(path, form.endings)]
+    layout = _joint_layout(parts)
     pieces = [(p, i, n) for p, part in enumerate(parts) for i, n in enumerate(part.rows or [])]
     ends = np.cumsum([0] + [rows for _, _, rows in pieces], dtype=np.int64)
     known = all(part.rows is not None for part in parts)
@@ -192,12 +201,12 @@ def _source(
     return ArrowSource(batches, layout, rows, name, facts=lambda: stamps(paths))
 
 
-def _joint_layout(parts: Sequence[_Part], *, any_order: bool) -> Layout:
+def _joint_layout(parts: Sequence[_Part]) -> Layout:
     """Return the layout that all files share, refusing one that has other columns than the first."""
     first = parts[0].layout
     for part in parts[1:]:
         here = part.layout
-        same = set(here.columns) == set(first.columns) if any_order else True
+        same = set(here.columns) == set(first.columns) and here.weights == first.weights
         widths = {first.width, here.width} - {None}
         if not same or here.lists != first.lists or len(widths) > 1:
             odd = sorted(set(here.columns) ^ set(first.columns)) or list(here.columns)
@@ -206,7 +215,8 @@ def _joint_layout(parts: Sequence[_Part], *, any_order: bool) -> Layout:
                 f"{here.width} features instead of {first.width}): give columns that all files have."
             )
     dtype = np.result_type(*[part.layout.dtype for part in parts])
-    return replace(first, dtype=dtype)
+    unnamed = dict.fromkeys(label for part in parts for label in part.layout.left_out)
+    return replace(first, dtype=dtype, left_out=tuple(unnamed))
 
 
 def _chosen(group: Any, layout: Layout) -> Iterator[Any]:

@@ -9,16 +9,16 @@ from __future__ import annotations
 import contextlib
 import csv
 import os
-import zlib
-from collections.abc import Iterator
+import shlex
+from collections.abc import Hashable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from eigengame.sources import _text
+from eigengame.sources import _index, _text
 from eigengame.sources._arrow import ArrowSource, Layout
 from eigengame.sources._base import SourceError
-from eigengame.sources._columns import choose
+from eigengame.sources._columns import choose, left_out, positions_of, shown
 from eigengame.sources._files import is_remote
 from eigengame.sources._paths import paths_of, stamps
 
@@ -36,19 +36,26 @@ class CsvSource(ArrowSource):
     ----------
     path : path or address
         Ends in .gz where gzipped.
-    columns : sequence of names, or one, optional
-        The features by name, or by number from 0 where there are no names; by default all.
+    columns : sequence of names or int, or one, optional
+        The features, by name or by number from 0; by default all but an index.
     header : bool or "auto"
-        Whether the first line has names. "auto" says so where it has text and no number, or text above
-        a number. Names that are all numbers must be told: header=True.
+        Whether the first line holds names. "auto" finds names that are text, and numbers such as years
+        that differ clearly from the rows below. Where this is unclear, an error asks for True or False.
     delimiter : str or "auto"
         Between fields; " " for any run of blanks and tabs.
     weights : name, optional
         The column that says how often each row counts; it is no feature.
     name : str, optional
+    drop : sequence of names or int, or one, optional
+        Columns to leave out. Cannot be combined with `columns`.
 
     Notes
     -----
+    A first column without a name (or called "Unnamed: 0") is the index of a data frame if it holds text,
+    dates, distinct whole numbers, or numbers that only rise or fall in the first lines: it is left out
+    with a `ColumnWarning`, unless `columns` names it. Other numbers there are refused: `drop` or `columns`
+    decide.
+
     Empty fields, and NA, NaN, null and the like, become NaN. Empty lines are passed over, and so are
     lines before the table that begin with "#". Reading from a row on parses what is before it.
     """
@@ -61,26 +68,36 @@ class CsvSource(ArrowSource):
         delimiter: str = "auto",
         weights: Any = None,
         name: str | None = None,
+        drop: Any = None,
     ) -> None:
         self._path = os.fspath(path)
         if paths_of(path, (".csv", ".tsv", ".txt", ".gz")) != [self._path]:
             raise SourceError(f"{self._path} is a folder: give one file.")
         self._form = _text.look(self._path, header, delimiter)
-        if self._form.names is None:
-            columns, weights = _as_numbers(columns), _as_numbers(weights)
-        choice = choose(_text.columns_of(self._form), columns, weights, self._path)
+        names, table = self._form.names, _text.columns_of(self._form)
+        if names is None:
+            columns, weights, drop = map(_as_numbers, (columns, weights, drop))
+        labels = [column.label for column in table]
+        index = []
+        if columns is None:
+            given = [*positions_of(drop, labels, self._path)]
+            given += positions_of(weights, labels, self._path)
+            index = _index_columns(self._path, self._form, labels, given)
+        choice = choose(table, columns, weights, self._path, drop=drop, index=index)
         # Inside, columns go by their numbers: a name may occur twice.
         layout = Layout(
             columns=tuple(str(position) for position in choice.features),
             weights=None if choice.weights is None else str(choice.weights),
             dtype=np.dtype(np.float64),
             width=len(choice.features),
+            left_out=tuple(left_out(labels, columns, weights, drop, index)),
         )
         rows = _counted(self._path, self._form.skipped)
+        # Lines that are skipped tell whether the first one is a row.
+        about = {"skipped": self._form.skipped}
         super().__init__(
-            self._read, layout, rows, name or self._path, facts=lambda: stamps([self._path])
+            self._read, layout, rows, name or self._path, facts=lambda: stamps([self._path]) | about
         )
-        names = self._form.names
         self.feature_names = None if names is None else [names[i] for i in choice.features]
 
     def _read(self, start: int, size: int) -> tuple[int, Iterator[Any]]:
@@ -113,13 +130,13 @@ class CsvSource(ArrowSource):
                 for batch in pa.csv.open_csv(single, **options):
                     yield batch
                     rows += batch.num_rows
-        except (pa.ArrowException, OSError, EOFError, zlib.error) as error:
+        except (pa.ArrowException, *_text.UNREADABLE) as error:
             raise SourceError(self._wrong(rows, error)) from error
 
     def _wrong(self, rows: int, error: BaseException) -> str:
         """Return which line cannot be read, looking for it from the last good row on."""
         positions = [int(column) for column in self.layout.read]
-        with contextlib.suppress(OSError, EOFError, zlib.error, csv.Error):
+        with contextlib.suppress(*_text.UNREADABLE, csv.Error):
             for line in _text.lines_from(self._path, self._form, rows):
                 found = _text.fault(self._path, self._form, line, positions)
                 if found is not None:
@@ -135,6 +152,41 @@ def _as_numbers(columns: Any) -> Any:
     if isinstance(columns, str):
         return int(columns) if columns.isdecimal() else columns
     return [_as_numbers(one) for one in columns] if isinstance(columns, list | tuple) else columns
+
+
+def _index_columns(
+    path: str, form: _text.Form, labels: list[Hashable], given: Sequence[int]
+) -> list[int]:
+    """Return the positions of index columns; refuse a first column that may be one or not.
+
+    Parameters
+    ----------
+    path : str
+    form : Form
+    labels : list of labels
+    given : sequence of int
+        Columns that the user named as weights or to be left out: nothing is decided for these.
+    """
+    index = _index.index_of_labels(labels, fractions=True)
+    if 0 in given or 0 in index:
+        return index
+    fields = [line.fields[0] for line in form.first]
+    if form.names is None:
+        if _index.counts_rows(fields):
+            _index.warn(
+                f"{path}: column 0 counts the rows and is used as a feature. If it is an index, leave it "
+                "out by drop=[0] (--drop 0)."
+            )
+        return index
+    if not _index.is_index_name(form.names[0]):
+        return index
+    if _index.is_index(fields) is None:
+        label = form.names[0]
+        raise SourceError(
+            f"{path}: the first column has no name and may be an index or a feature: leave it out by "
+            f"drop=[{label!r}] (--drop {shlex.quote(label)}), or use it by columns={shown(labels)}."
+        )
+    return [0, *index]
 
 
 def _counted(path: str, skipped: int) -> int | None:

@@ -14,13 +14,16 @@ import numpy as np
 from eigengame.sources._arrow import ArrowSource, guarded, layout_of, measured
 from eigengame.sources._base import Block, Random, Source, SourceError
 from eigengame.sources._columns import (
+    Asked,
     Column,
     checked_weights,
     choose,
     described,
     digest_of_rows,
+    left_out,
     with_room_for_missing,
 )
+from eigengame.sources._index import index_of_labels, warn_left_out
 from eigengame.sources.iterators import IteratorSource
 
 if TYPE_CHECKING:
@@ -28,7 +31,11 @@ if TYPE_CHECKING:
 
 
 def from_frame(
-    data: Any, columns: Any = None, weights: Any = None, name: str | None = None
+    data: Any,
+    columns: Any = None,
+    weights: Any = None,
+    name: str | None = None,
+    drop: Any = None,
 ) -> Source:
     """Return the source of a data frame, or of a stream of Arrow batches.
 
@@ -38,21 +45,25 @@ def from_frame(
         Of pandas, polars or pyarrow. A LazyFrame is collected in streaming batches, anew in each pass; a
         RecordBatchReader can be read once.
     columns : sequence of labels, or one, optional
-        The features, in this order; by default all. With polars and pyarrow a column of lists is taken
-        alone: each list is a row.
+        The features, in this order; by default all but an index that pandas stored. With polars and
+        pyarrow a column of lists is taken alone: each list is a row. Where all labels are text, columns
+        can also be given by number from 0.
     weights : label, optional
         The column that says how often each row counts; it is no feature.
     name : str, optional
+    drop : sequence of labels, or one, optional
+        Columns to leave out. Cannot be combined with `columns`.
     """
+    asked = Asked(columns, weights, drop)
     libraries = {kind.__module__.split(".")[0] for kind in type(data).__mro__}
     name = name or f"{type(data).__module__.split('.')[0]} {type(data).__name__}"
     made: Source | None = None
     if "pandas" in libraries:
-        made = _from_pandas(data, columns, weights, name)
+        made = _from_pandas(data, asked, name)
     elif "polars" in libraries:
-        made = _from_polars(data, columns, weights, name)
+        made = _from_polars(data, asked, name)
     elif "pyarrow" in libraries:
-        made = _from_arrow(data, columns, weights, name)
+        made = _from_arrow(data, asked, name)
     if made is None:
         raise SourceError(
             f"a {name} is no table: give a DataFrame, a Table, or a stream of record batches."
@@ -66,17 +77,25 @@ class PandasSource(Random):
     Parameters
     ----------
     data : DataFrame
-    columns, weights, name
+    columns, weights, name, drop
         As in `from_frame`.
     """
 
     def __init__(
-        self, data: pd.DataFrame, columns: Any = None, weights: Any = None, name: str = "frame"
+        self,
+        data: pd.DataFrame,
+        columns: Any = None,
+        weights: Any = None,
+        name: str = "frame",
+        drop: Any = None,
     ) -> None:
         table = [_pandas_column(label, kind) for label, kind in data.dtypes.items()]
-        choice = choose(table, columns, weights, name)
+        labels = [column.label for column in table]
+        index = index_of_labels(labels, fractions=_fractions(data))
+        choice = choose(table, columns, weights, name, drop=drop, index=index)
         if not len(data):
             raise SourceError(f"{name} has columns but no rows.")
+        warn_left_out(name, left_out(labels, columns, weights, drop, index))
         self._data, self._choice, self._weights = data, choice, weights
         self._labels = [table[position].label for position in choice.features]
         self._all = choice.features == list(range(data.shape[1]))
@@ -114,6 +133,24 @@ class PandasSource(Random):
         return super().fingerprint() | about
 
 
+def without_index(data: Any) -> Any:
+    """Return a data frame of pandas or polars without columns whose names only an index has."""
+    labels = list(data.columns)
+    index = index_of_labels(labels, fractions=_fractions(data))
+    if not index:
+        return data
+    name = f"{type(data).__module__.split('.')[0]} {type(data).__name__}"
+    warn_left_out(name, [labels[i] for i in index])
+    kept = [i for i in range(len(labels)) if i not in index]
+    return data.iloc[:, kept] if hasattr(data, "iloc") else data[:, kept]
+
+
+def _fractions(data: Any) -> bool:
+    """Return whether the first column of a data frame of pandas or polars holds fractions."""
+    kinds = list(data.dtypes)
+    return bool(kinds) and str(kinds[0]).lower().startswith(("float", "decimal", "double"))
+
+
 def _pandas_column(label: Any, kind: Any) -> Column:
     """Return what pandas says of a column; those of its own types may miss values."""
     own = not isinstance(kind, np.dtype)
@@ -124,12 +161,12 @@ def _pandas_column(label: Any, kind: Any) -> Column:
     return Column(label, str(kind), with_room_for_missing(plain) if own else plain)
 
 
-def _from_pandas(data: Any, columns: Any, weights: Any, name: str) -> Source | None:
+def _from_pandas(data: Any, asked: Asked, name: str) -> Source | None:
     if hasattr(data, "dtypes") and hasattr(data, "columns"):
-        return PandasSource(data, columns, weights, name)
+        return PandasSource(data, asked.columns, asked.weights, name, asked.drop)
     if not isinstance(data, Iterator):
         return None
-    if columns is not None or weights is not None:
+    if any(one is not None for one in asked):
         raise SourceError(
             f"{name} gives chunks, of which no columns can be chosen: choose them where it is made, for "
             "example by read_csv(usecols=...), or give the path."
@@ -137,29 +174,31 @@ def _from_pandas(data: Any, columns: Any, weights: Any, name: str) -> Source | N
     return IteratorSource(data, name)
 
 
-def _from_polars(data: Any, columns: Any, weights: Any, name: str) -> Source | None:
+def _from_polars(data: Any, asked: Asked, name: str) -> Source | None:
     if hasattr(data, "collect_schema") and not hasattr(data, "shape"):
-        return _from_query(data, columns, weights, name)
+        return _from_query(data, asked, name)
     if not (hasattr(data, "to_arrow") and hasattr(data, "columns")):
         return None
-    wanted = layout_of(data.clear().to_arrow().schema, columns, weights, name)
+    wanted = layout_of(data.clear().to_arrow().schema, asked, name)
+    warn_left_out(name, wanted.left_out)
     # Only what is needed is handed to Arrow: text would be copied.
-    return _from_table(data.select(wanted.read).to_arrow(), list(wanted.columns), weights, name)
+    chosen = Asked(list(wanted.columns), wanted.weights, None)
+    return _from_table(data.select(wanted.read).to_arrow(), chosen, name)
 
 
-def _from_arrow(data: Any, columns: Any, weights: Any, name: str) -> Source | None:
+def _from_arrow(data: Any, asked: Asked, name: str) -> Source | None:
     import pyarrow as pa
 
     if isinstance(data, pa.RecordBatch):
         data = pa.Table.from_batches([data])
     if isinstance(data, pa.Table):
-        return _from_table(data, columns, weights, name)
+        return _from_table(data, asked, name)
     if isinstance(data, pa.RecordBatchReader):
-        return _from_reader(data, columns, weights, name)
+        return _from_reader(data, asked, name)
     return None
 
 
-def _from_query(data: Any, columns: Any, weights: Any, name: str) -> Source:
+def _from_query(data: Any, asked: Asked, name: str) -> Source:
     """Return the source of a polars query, which runs anew for each pass, from the row asked for."""
     import polars as pl
 
@@ -171,7 +210,7 @@ def _from_query(data: Any, columns: Any, weights: Any, name: str) -> Source:
         schema = pl.DataFrame(schema=data.collect_schema()).to_arrow().schema
     except (pl.exceptions.PolarsError, OSError) as error:
         raise SourceError(f"{name}: the query cannot be run: {error}") from error
-    wanted = layout_of(schema, columns, weights, name)
+    wanted = layout_of(schema, asked, name)
     query = data.select(wanted.read)
     if wanted.width is None:
         one = query.drop_nulls(wanted.columns[0]).limit(1)
@@ -195,14 +234,14 @@ def _collected(query: Any, size: int, name: str) -> Iterator[Any]:
         raise SourceError(f"{name}: the query failed: {error}") from error
 
 
-def _from_table(data: Any, columns: Any, weights: Any, name: str) -> Source:
+def _from_table(data: Any, asked: Asked, name: str) -> Source:
     """Return the source of an Arrow table: blocks are cut from it without a copy, then laid by rows."""
     if not data.num_rows:
         raise SourceError(f"{name} has columns but no rows.")
-    wanted = layout_of(data.schema, columns, weights, name, nulls=False)
+    wanted = layout_of(data.schema, asked, name, nulls=False)
     table = data.select(wanted.read)
     if any(_nulls(table.column(one)) for one in wanted.columns):
-        wanted = layout_of(data.schema, columns, weights, name)
+        wanted = layout_of(data.schema, asked, name)
 
     def batches(start: int, size: int) -> tuple[int, Iterator[Any]]:
         rows = range(start, table.num_rows, size)
@@ -224,9 +263,9 @@ def _nulls(column: Any) -> bool:
     return any(chunk.flatten().null_count for chunk in column.chunks)
 
 
-def _from_reader(data: Any, columns: Any, weights: Any, name: str) -> Source:
+def _from_reader(data: Any, asked: Asked, name: str) -> Source:
     """Return the source of a stream of record batches, which can be read once."""
-    wanted = layout_of(data.schema, columns, weights, name)
+    wanted = layout_of(data.schema, asked, name)
     given, looked_at, begun = guarded(data, name), [], False
 
     def looking() -> Iterator[Any]:
