@@ -78,7 +78,15 @@ class CsvSource(ArrowSource):
         )
         rows = _counted(self._path, self._form.skipped)
         super().__init__(
-            self._read, layout, rows, name or self._path, facts=lambda: stamps([self._path])
+            self._read,
+            layout,
+            rows,
+            name or self._path,
+            facts=lambda: (
+                {"skipped": self._form.skipped, "delimiter": self._form.delimiter}
+                | stamps([self._path])
+            ),
+            files=[self._path],
         )
         names = self._form.names
         self.feature_names = None if names is None else [names[i] for i in choice.features]

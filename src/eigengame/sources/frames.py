@@ -21,6 +21,7 @@ from eigengame.sources._columns import (
     digest_of_rows,
     with_room_for_missing,
 )
+from eigengame.sources._digest import digest_of_blocks
 from eigengame.sources.iterators import IteratorSource
 
 if TYPE_CHECKING:
@@ -112,6 +113,10 @@ class PandasSource(Random):
         if self._weights is not None:
             about["weights"] = str(self._weights)
         return super().fingerprint() | about
+
+    def digest(self) -> str | None:
+        """Return a digest of all rows and weights."""
+        return digest_of_blocks(self)
 
 
 def _pandas_column(label: Any, kind: Any) -> Column:

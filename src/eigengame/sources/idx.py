@@ -13,6 +13,7 @@ from typing import IO, Any
 import numpy as np
 
 from eigengame.sources._base import Block, Source, SourceError
+from eigengame.sources._digest import digest_of_files
 from eigengame.sources._files import flat_shape, image_shape, local, native, stamp
 from eigengame.sources._mapped import MappedSource
 
@@ -99,6 +100,10 @@ class GzippedIdx(Source):
     def fingerprint(self) -> dict[str, Any]:
         """Return shape, dtype, and the file's size and time."""
         return super().fingerprint() | stamp(self.path)
+
+    def digest(self) -> str | None:
+        """Return a digest of the file."""
+        return digest_of_files([self.path])
 
 
 def header(file: IO[bytes] | gzip.GzipFile, name: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
