@@ -42,14 +42,14 @@ def read_arrays(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
 
 def _digest_of(arrays: Mapping[str, np.ndarray], about: Mapping[str, str]) -> str:
     """Return a digest of names, dtypes, shapes and bytes of arrays, and of metadata."""
-    seen = hashlib.blake2b(digest_size=32)
+    seen: Any = hashlib.blake2b(digest_size=32)
 
     def add(*facts: Any) -> None:
         seen.update(json.dumps(facts).encode() + b"\n")
 
     for name, array in sorted(arrays.items()):
         add(name, array.dtype.name, array.shape)
-        seen.update(memoryview(np.ascontiguousarray(array).reshape(-1).view(np.uint8)))
+        seen.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8))
     for key, text in sorted(about.items()):
         if key != DIGEST:
             add(key, text)

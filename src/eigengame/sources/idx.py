@@ -47,6 +47,12 @@ class IdxSource(MappedSource):
             shape, dtype = header(file, name or path)
             offset = file.tell()
         super().__init__(path, shape, dtype, offset=offset, name=name)
+        expected, there = offset + math.prod(shape) * dtype.itemsize, os.stat(path).st_size
+        if there != expected:
+            raise SourceError(
+                f"{self.name} has {there} bytes, but its header says {expected}, shape {shape}: it is damaged; "
+                "copy it again."
+            )
 
 
 class GzippedIdx(Source):
@@ -90,6 +96,9 @@ class GzippedIdx(Source):
                     read = file.read(count * width)
                     if len(read) < count * width:
                         raise EOFError(f"it ends {count * width - len(read)} bytes early")
+                    # The end is where gzip compares its checksum: before anyone uses the last rows.
+                    if row + count == rows and file.read(1):
+                        raise EOFError("it goes on after the last row")
                     yield Block(native(np.frombuffer(read, self._stored).reshape(count, -1)))
         except (EOFError, OSError, zlib.error) as error:
             raise SourceError(

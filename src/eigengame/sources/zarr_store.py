@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import re
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -106,7 +107,8 @@ def from_array(data: Any, key: str | None = None, name: str | None = None) -> So
     """Return the rows of a zarr array, or of one array of a zarr group."""
     import zarr
 
-    name = name or str(data.store_path)
+    # A store in memory is called by its address there, which says nothing of what it holds.
+    name = name or re.sub(r"^memory://\d+", "memory:", str(data.store_path))
     if isinstance(data, zarr.Array):
         if key is not None:
             raise SourceError(f"{name} is one array, without keys: leave out key={key!r}.")
