@@ -22,6 +22,9 @@ TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: 
 
 GZIP = b"\x1f\x8b"
 
+DEFLATED = 1032
+"""Bytes that gzip makes of one byte at the most."""
+
 
 def open_idx(path: str | os.PathLike[str], name: str | None = None) -> Source:
     """Return the rows of an idx file on local disk, gzipped or not; uint8 stays uint8."""
@@ -82,6 +85,12 @@ class GzippedIdx(Source):
         self.shape = flat_shape(self.name, shape, dtype)
         self.image_shape = image_shape(shape)
         self.dtype, self._stored = dtype.newbyteorder("="), dtype
+        needed, there = math.prod(shape) * dtype.itemsize, os.stat(self.path).st_size
+        if needed > DEFLATED * there:
+            raise SourceError(
+                f"{self.name} is damaged: its header says shape {shape}, {needed} bytes, which {there} bytes "
+                "cannot be decompressed to; copy it again."
+            )
 
     def blocks(self, start: int, size: int) -> Iterator[Block]:
         """Give the rows from `start` on in blocks of `size`: what comes before is decompressed too."""
