@@ -34,7 +34,8 @@ def from_torch(data: Any, key: Any = 0, name: str | None = None) -> Source:
     Notes
     -----
     A loader that shuffles gives other batches in each pass. That does no harm to the components, but a
-    run that goes on from a checkpoint is then not the same to the last bit.
+    checkpoint then needs `Checkpoint(folder, trust_source=True)`, and a run that goes on from it is not the
+    same to the last bit.
     """
     import torch
     from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
