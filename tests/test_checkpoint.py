@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -12,6 +14,13 @@ from eigengame.checkpoint import CheckpointError, Keeper, written_whole
 
 X = load_digits().data.astype("float32").repeat(3, axis=0)
 OPTIONS = {"n_components": 4, "batch_size": 512, "random_state": 3}
+
+
+def ended_process():
+    """Return the id of a process that has ended."""
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    return ended.pid
 
 
 class Interrupting:
@@ -73,7 +82,7 @@ def test_a_run_that_was_killed_goes_on_from_its_last_checkpoint(tmp_path):
     options = OPTIONS | {"tol": 0.05}
     with pytest.raises(RuntimeError, match="killed"):
         EigenGamePCA(**options).fit(X, checkpoint=Checkpoint(tmp_path, every=0.0), progress=Dying())
-    half = tmp_path / ".k4-0001.safetensors.123"
+    half = tmp_path / f".k4-0001.safetensors.{ended_process()}"
     half.write_bytes(b"half of a file")
     same(EigenGamePCA(**options).fit(X, checkpoint=tmp_path), EigenGamePCA(**options).fit(X))
     assert not half.exists()
@@ -149,11 +158,13 @@ def test_a_full_disk_leaves_the_last_good_checkpoint(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(CheckpointError, match=r"No space left on device.*still good"):
         keeper.keep(0, {"a": np.zeros(4)}, 20)
+    keeper.close()
     monkeypatch.undo()
     kept, row, ended = Keeper(tmp_path, {}, {}).recall(0, carry)
     np.testing.assert_array_equal(kept["a"], carry["a"])
     assert (row, ended) == (10, False)
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["pass-0000.safetensors", "run.json"]
+    there = sorted(p.name for p in tmp_path.iterdir())
+    assert there == ["pass-0000.safetensors", "run.json", "run.lock"]
 
 
 def test_a_file_is_whole_or_absent(tmp_path):
@@ -179,3 +190,66 @@ def test_what_is_kept_is_plain(tmp_path):
     assert facts["configuration"]["n_components"] == 4
     assert facts["source"]["shape"] == list(X.shape)
     assert not list(tmp_path.glob("*.pkl"))
+
+
+def test_only_what_ended_runs_left_unfinished_is_removed(tmp_path):
+    ended = ended_process()
+    kept = [
+        ".prod.safetensors.bak",
+        f".prod.safetensors.{ended}",
+        f".k4-0001.safetensors.{ended}.bak",
+        f"k4-0001.safetensors.{ended}",
+        f".k4-0001.safetensors.{os.getppid()}",
+    ]
+    removed = [
+        f".k4-0001.safetensors.{ended}",
+        f".pass-0000.safetensors.{ended}",
+        f".run.json.{ended}",
+    ]
+    for name in kept + removed:
+        (tmp_path / name).write_text("something")
+    EigenGamePCA(**OPTIONS).fit(X, checkpoint=tmp_path)
+    there = {path.name for path in tmp_path.iterdir()}
+    assert there >= set(kept)
+    assert not there & set(removed)
+
+
+def test_a_second_run_in_a_folder_is_refused_until_the_first_has_ended(tmp_path):
+    messages = []
+
+    class Second:
+        def batch(self, at):
+            if not messages:
+                with pytest.raises(CheckpointError) as refused:
+                    EigenGamePCA(**OPTIONS).fit(X, checkpoint=tmp_path)
+                messages.append(str(refused.value))
+
+    EigenGamePCA(**OPTIONS).fit(X, checkpoint=tmp_path, progress=Second())
+    assert f"in use by another run (process {os.getpid()} on" in messages[0]
+    EigenGamePCA(**OPTIONS).fit(X, checkpoint=tmp_path)
+
+
+def test_a_run_of_another_process_is_noticed_and_its_end_too(tmp_path):
+    program = "import sys; from pathlib import Path; from eigengame.folder_lock import FolderLock; "
+    program += "lock = FolderLock(Path(sys.argv[1])); print(flush=True); input()"
+    other = subprocess.Popen(
+        [sys.executable, "-c", program, str(tmp_path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    try:
+        other.stdout.readline()
+        with pytest.raises(CheckpointError, match=f"in use by another run .process {other.pid} on"):
+            Keeper(tmp_path, {}, {})
+    finally:
+        other.kill()
+        other.communicate()
+    Keeper(tmp_path, {}, {}).close()
+
+
+def test_a_fit_that_fails_gives_the_folder_back(tmp_path):
+    broken = X.copy()
+    broken[-1, 0] = np.nan
+    for _ in range(2):
+        with pytest.raises(ValueError, match="NaN"):
+            EigenGamePCA(**OPTIONS).fit(broken, checkpoint=tmp_path)

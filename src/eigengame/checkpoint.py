@@ -15,6 +15,7 @@ import contextlib
 import copy
 import json
 import os
+import re
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -24,16 +25,19 @@ from typing import Any
 import jax
 import numpy as np
 
+from eigengame.folder_lock import FolderLock, InUse, alive
 from eigengame.parallel.gather import any_spread, whole
 from eigengame.parallel.hosts import first_says
+from eigengame.run_facts import FORMAT, read_facts, refuse_other_run, sealed_facts
+from eigengame.run_facts import CheckpointError as CheckpointError
+from eigengame.run_facts import CheckpointWarning as CheckpointWarning
+from eigengame.sealing import DIGEST, read_arrays, refuse_unless_sealed, sealed
 
-FORMAT = 1
+DRAFT = re.compile(r"\.(?:run\.json|(?:pass|k\d+)-\d{4,}\.safetensors)\.(\d+)")
+"""Names of files that a run was writing, with the id of its process: see `written_whole`."""
+
 EVERY = 60.0
 """Seconds between two checkpoints."""
-
-
-class CheckpointError(ValueError):
-    """A checkpoint that cannot be written, read, or gone on from; says which and what to do."""
 
 
 class Interrupted(KeyboardInterrupt):
@@ -55,10 +59,15 @@ class Checkpoint:
     folder : path
     every : float
         Seconds between two checkpoints.
+    trust_source : bool
+        Skip the digest of the data: the caller makes sure that the same rows come again in the same order.
+        Needed for data that has no digest, such as a generator; for other data it saves the time to read it.
+        Shape, dtype, options, sizes and times are compared in any case.
     """
 
     folder: str | os.PathLike[str]
     every: float = EVERY
+    trust_source: bool = False
 
 
 class Keeper:
@@ -71,13 +80,15 @@ class Keeper:
     configuration : mapping
         What the run was asked for, as plain JSON; a run with another cannot go on from it.
     source : mapping
-        The fingerprint of the data.
+        The fingerprint of the data, and the digest of its content.
     every : float
         Seconds between two checkpoints.
     seed : int
         Of a new run; one that goes on has its own.
+    trust_source : bool
+        Whether to leave the content of the data unchecked.
 
-    Of several processes that run together, the first writes and all read.
+    Of several processes that run together, the first writes and all read. The folder is locked until `close`.
     """
 
     def __init__(
@@ -87,6 +98,8 @@ class Keeper:
         source: Mapping[str, Any],
         every: float = EVERY,
         seed: int = 0,
+        *,
+        trust_source: bool = False,
     ) -> None:
         self.folder, self.every, self.seed, self._name = Path(folder), every, seed, "pass"
         self._last = time.monotonic()
@@ -96,17 +109,49 @@ class Keeper:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise CheckpointError(f"checkpoint={self.folder}: {error}: give a folder.") from None
-        about = self.folder / "run.json"
         self._writes = jax.process_index() == 0
-        for left in self.folder.glob(".*.safetensors.*") if self._writes else ():
-            left.unlink(missing_ok=True)  # of a process that was killed while writing
+        self._lock = self._locked()
+        try:
+            self._begin(facts, trust_source)
+        except BaseException:
+            self.close()
+            raise
+
+    def _locked(self) -> FolderLock | None:
+        """Return the lock of the folder, which the first process holds for all."""
+        lock, owner = None, None
+        try:
+            lock = FolderLock(self.folder) if self._writes else None
+        except InUse as error:
+            owner = str(error)
+        refused = owner is not None
+        if first_says(refused) if jax.process_count() > 1 else refused:
+            raise CheckpointError(
+                f"{self.folder} is in use by another run ({owner or 'see process 0'}): wait until that has "
+                "ended, or give another folder."
+            )
+        return lock
+
+    def _begin(self, facts: dict[str, Any], trust_source: bool) -> None:
+        """Go on from the run in the folder, or note down a new one."""
+        about = self.folder / "run.json"
+        if self._writes:
+            _remove_drafts(self.folder)
         if about.exists():
-            kept = _read_json(about)
-            self.seed = int(kept.pop("seed", seed))
-            _same_run(kept, facts, self.folder)
-        elif self._writes:
-            with written_whole(about) as draft:
-                draft.write_text(json.dumps(facts | {"seed": seed}, indent=2))
+            kept = read_facts(about)
+            self.seed = kept["seed"]
+            refuse_other_run(kept, facts, self.folder, trust_source)
+        else:
+            kept = facts | {"seed": self.seed}
+            if self._writes:
+                with written_whole(about) as draft:
+                    draft.write_text(json.dumps(sealed_facts(kept), indent=2))
+        self._run = sealed_facts(kept)[DIGEST]
+
+    def close(self) -> None:
+        """Let another run use the folder."""
+        if self._lock is not None:
+            self._lock.close()
 
     def part(self, name: str) -> Keeper:
         """Return a keeper of the same run for one of several fits that it takes."""
@@ -130,7 +175,7 @@ class Keeper:
             for i, leaf in enumerate(jax.tree.leaves(carry) if self._writes or together else ())
         }
         if self._writes:
-            about = {"row": str(row), "ended": str(int(ended)), "number": str(number)}
+            about = {"row": str(row), "ended": str(int(ended))} | self._about(number)
             write_arrays(self._path(number), arrays, about)
         self._last = time.monotonic()
 
@@ -139,35 +184,41 @@ class Keeper:
         path = self._path(number)
         if not path.exists():
             return start, 0, False
-        from safetensors import SafetensorError, safe_open
-
         leaves, tree = jax.tree.flatten(start)
         try:
-            with safe_open(path, framework="np") as file:
-                about = file.metadata()
-                found = [file.get_tensor(str(i)) for i in range(len(leaves))]
-            pairs = zip(leaves, found, strict=True)
+            arrays, about = read_arrays(path)
+            if "format" in about or DIGEST in about:
+                refuse_unless_sealed(arrays, about)
+                for name, expected in self._about(number).items():
+                    if about.get(name) != expected:
+                        raise ValueError(f"its {name} is {about.get(name)}, not {expected}")
+            pairs = zip(leaves, (arrays[str(i)] for i in range(len(arrays))), strict=True)
             carry = jax.tree.unflatten(tree, [_like(a, b) for a, b in pairs])
             return carry, int(about["row"]), about["ended"] == "1"
-        except (SafetensorError, KeyError, TypeError, ValueError, OSError) as error:
+        except (KeyError, TypeError, ValueError, OSError) as error:
             raise CheckpointError(
-                f"{path} is not a checkpoint of this run ({error}): remove it to repeat that pass, or the "
-                "folder to begin anew."
+                f"{path} is damaged, or not a checkpoint of this run ({error}): remove it to repeat that pass, "
+                "or the folder to start again."
             ) from None
+
+    def _about(self, number: int) -> dict[str, str]:
+        """Return what a file says of itself: which pass of which run it is."""
+        about = {"format": FORMAT, "run": self._run, "part": self._name, "number": number}
+        return {name: str(value) for name, value in about.items()}
 
     def _path(self, number: int) -> Path:
         return self.folder / f"{self._name}-{number:04d}.safetensors"
 
 
 def write_arrays(path: Path, arrays: Mapping[str, np.ndarray], about: Mapping[str, str]) -> None:
-    """Write arrays with facts about them as one safetensors file, whole or not at all."""
+    """Write arrays with facts about them as one sealed safetensors file, whole or not at all."""
     from safetensors import SafetensorError
     from safetensors.numpy import save_file
 
     with written_whole(path) as draft:
         try:
             flat = {name: np.asarray(array, order="C") for name, array in arrays.items()}
-            save_file(flat, draft, metadata=dict(about))
+            save_file(flat, draft, metadata=sealed(flat, about))
         except SafetensorError as error:  # its own name for what the system refuses
             raise OSError(str(error)) from None
 
@@ -215,33 +266,9 @@ def _like(start: Any, found: np.ndarray) -> Any:
     return jax.device_put(found, start.sharding if len(start.devices()) > 1 else None)
 
 
-def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        return dict(json.loads(path.read_text()))
-    except (OSError, ValueError) as error:
-        raise CheckpointError(
-            f"{path} cannot be read ({error}): remove the folder to begin anew."
-        ) from None
-
-
-def _same_run(kept: Mapping[str, Any], asked: Mapping[str, Any], folder: Path) -> None:
-    """Refuse to go on from another run, naming every difference."""
-    before, now = dict(_flat(kept)), dict(_flat(asked))
-    differences = [
-        f"{name} was {before.get(name)!r}, is {now.get(name)!r}"
-        for name in sorted(before.keys() | now.keys())
-        if before.get(name) != now.get(name)
-    ]
-    if differences:
-        raise CheckpointError(
-            f"{folder} belongs to another run: {'; '.join(differences)}. Give the same data and options to "
-            "go on, or another folder to begin anew."
-        )
-
-
-def _flat(facts: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for name, value in facts.items():
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{prefix}{name}.")
-        else:
-            yield f"{prefix}{name}", value
+def _remove_drafts(folder: Path) -> None:
+    """Remove what processes that were killed had begun to write here; no other file is touched."""
+    for path in folder.iterdir():
+        draft = DRAFT.fullmatch(path.name)
+        if draft and (int(draft[1]) == os.getpid() or not alive(int(draft[1]))):
+            path.unlink(missing_ok=True)

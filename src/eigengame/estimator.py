@@ -21,7 +21,7 @@ from threadpoolctl import threadpool_limits
 from eigengame import refine, routes, stream
 from eigengame.algorithms import REGISTRY
 from eigengame.certificate import Certificate
-from eigengame.checkpoint import Checkpoint, Keeper
+from eigengame.checkpoint import Checkpoint, CheckpointError, Keeper
 from eigengame.feed import Feed, refuse_unless_finite
 from eigengame.fitted import FittedPCA
 from eigengame.fitting import Fit, Run, batch_rows
@@ -29,11 +29,13 @@ from eigengame.frame import Frame, frame_of, in_range
 from eigengame.inputs import SMALL, checked_source, checked_weights
 from eigengame.model import deterministic_signs
 from eigengame.parallel.dask_engine import DaskEngine, DaskReading, DaskRun, engine_for
+from eigengame.parallel.layout import layout_of
 from eigengame.preparation import Preparation, preparation_of, same_preparation
 from eigengame.reading import Passes, Reading
 from eigengame.rounding import Rounding
 from eigengame.sklearn_callbacks import CallbackSupport, callback_watchers, with_callbacks
 from eigengame.sources import Source
+from eigengame.sources._digest import digest_of_array
 from eigengame.watch import call, watchers_of
 
 
@@ -200,10 +202,10 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
         n, d = source.shape
         small = n is not None and n * d <= SMALL
         self._options = self._read_options("float64" if small else self.dtype)
-        keeper = self._keeper(checkpoint, source)
         size = batch_rows(self.batch_size, source.shape, 1, self._options.dtype, source.block_rows)
         batches = None if n is None else -(-n // size)
         watchers = [*watchers_of(progress), *callback_watchers(self, batches)]
+        keeper = self._keeper(checkpoint, source, weights)
         made = Run if on is None else partial(DaskRun, engine=on)
         run = made(
             source,
@@ -224,6 +226,8 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
             self._name(found.fitted)
             call(watchers, "end", self.outcome_)
         finally:
+            if keeper is not None:
+                keeper.close()
             call(watchers, "close")
         self._source = source.fingerprint()
         self._preparation = preparation_of(source)
@@ -395,15 +399,28 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
             seed=int(seed),
         )
 
-    def _keeper(self, checkpoint: Any, source: Source) -> Keeper | None:
+    def _keeper(self, checkpoint: Any, source: Source, weights: Any) -> Keeper | None:
         """Return who keeps the run, where asked; the seed of a run that goes on is the one it had."""
         if checkpoint is None:
             return None
         asked = checkpoint if isinstance(checkpoint, Checkpoint) else Checkpoint(checkpoint)
-        settings = {name: value for name, value in self.get_params().items() if _plain(value)}
-        configuration = settings | {"played": str(self._options.dtype)}
+        configuration = {name: _recorded(name, one) for name, one in self.get_params().items()}
+        configuration["played"] = str(self._options.dtype)
+        configuration["sample_weight"] = None if weights is None else digest_of_array(weights)
+        content = None if asked.trust_source else source.digest()
+        if content is None and not asked.trust_source:
+            raise CheckpointError(
+                f"checkpoint={str(asked.folder)!r}: {source.name} has no digest that would tell it from other "
+                "data, so a checkpoint could belong to other rows: give an array, a list of arrays or a "
+                "path; or Checkpoint(folder, trust_source=True) (--trust-source), if the same rows come again."
+            )
         keeper = Keeper(
-            asked.folder, configuration, source.fingerprint(), asked.every, seed=self._options.seed
+            asked.folder,
+            configuration,
+            source.fingerprint() | {"content": content},
+            asked.every,
+            seed=self._options.seed,
+            trust_source=asked.trust_source,
         )
         self._options = replace(self._options, seed=keeper.seed)
         return keeper
@@ -481,6 +498,15 @@ def _room_for(rows: int) -> int:
     return max(8, 1 << (rows - 1).bit_length())
 
 
-def _plain(value: Any) -> bool:
-    """Say whether a parameter is plain enough to be written down and compared."""
-    return value is None or isinstance(value, (bool, int, float, str))
+def _recorded(name: str, value: Any) -> Any:
+    """Return a parameter as JSON that is equal where the parameter means the same."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, (bool, int, float)):
+        return value
+    if name == "mesh":
+        # What "auto" chooses depends on how many devices there are.
+        return f"auto, {jax.device_count()} devices" if value == "auto" else str(layout_of(value))
+    if name == "random_state":
+        return None  # a generator: the run has the seed that was drawn from it
+    return value if isinstance(value, str) else repr(value)

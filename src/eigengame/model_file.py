@@ -18,6 +18,7 @@ import jax
 import numpy as np
 
 import eigengame
+from eigengame.algorithms import REGISTRY
 from eigengame.algorithms.remembered import RememberedState
 from eigengame.certificate import Certificate, Cluster
 from eigengame.checkpoint import write_arrays
@@ -27,11 +28,18 @@ from eigengame.moments import Moments
 from eigengame.outcome import Ending, Outcome
 from eigengame.preparation import Preparation
 from eigengame.routes import Options
+from eigengame.sealing import DIGEST, read_arrays, refuse_unless_sealed
 from eigengame.sources import Layers
 from eigengame.stream import Stream
 
-FORMAT = 1
+FORMAT = 2
+"""Files of format 1 have no digest."""
+
 KEY = "eigengame"
+
+SKEW = 1e-2
+"""How far products of two components may be from those of orthonormal ones: far beyond what rounding does."""
+
 ARRAYS = (
     "components_",
     "explained_variance_",
@@ -106,7 +114,7 @@ def load(kind: type, path: Any) -> Any:
     arrays, facts = read(target)
     try:
         return _rebuilt(kind, arrays, facts)
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise ModelFileError(
             f"{target} lacks part of a model ({error}): it was written by eigengame "
             f"{facts.get('version')}; write it again."
@@ -114,28 +122,51 @@ def load(kind: type, path: Any) -> Any:
 
 
 def read(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """Return the arrays of a model file, and its facts."""
-    from safetensors import SafetensorError, safe_open
-
+    """Return the arrays of a model file, and its facts; both are as they were written."""
     if not path.is_file():
         raise ModelFileError(f"{path} does not exist: check the path (from {Path.cwd()}).")
     try:
-        with safe_open(path, framework="np") as file:
-            about = file.metadata() or {}
-            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        arrays, about = read_arrays(path)
+        if KEY not in about:
+            raise ModelFileError(f"{path} is a safetensors file, but no eigengame model.")
         facts = json.loads(about[KEY])
-    except KeyError:
-        raise ModelFileError(f"{path} is a safetensors file, but no eigengame model.") from None
-    except (SafetensorError, ValueError, OSError) as error:
+        if not isinstance(facts, dict) or not isinstance(facts.get("format"), int):
+            raise ValueError("it does not say which format it has")
+        if facts["format"] > FORMAT:
+            raise ModelFileError(
+                f"{path} has format {facts['format']}, written by eigengame {facts.get('version')}: this is "
+                f"{eigengame.__version__}, which reads up to {FORMAT}; upgrade eigengame."
+            )
+        if facts["format"] > 1 or DIGEST in about:
+            refuse_unless_sealed(arrays, about)
+        _refuse_implausible(arrays, facts)
+    except ModelFileError:
+        raise
+    except (ValueError, OSError, RecursionError) as error:
         raise ModelFileError(
             f"{path} is damaged or no safetensors file ({error}): copy or write it again."
         ) from None
-    if facts["format"] > FORMAT:
-        raise ModelFileError(
-            f"{path} has format {facts['format']}, written by eigengame {facts['version']}: this is "
-            f"{eigengame.__version__}, which reads up to {FORMAT}; upgrade eigengame."
-        )
     return arrays, facts
+
+
+def _refuse_implausible(arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> None:
+    """Raise ValueError where the arrays of a file cannot be those of any fit; those it lacks are found later."""
+    for name in ARRAYS:
+        if name in arrays and not np.isfinite(arrays[name]).all():
+            raise ValueError(f"{name} holds numbers that are not finite")
+    for name in ("explained_variance_", "explained_variance_ratio_", "singular_values_", "var_"):
+        if name in arrays and (arrays[name] < 0).any():
+            raise ValueError(f"{name} holds numbers below 0")
+    components = arrays.get("components_", np.zeros((0, 1)))
+    if components.ndim != 2:
+        raise ValueError(f"components_ has shape {components.shape}")
+    route = str((facts.get("outcome") or {}).get("route"))
+    if route.split(",")[0] in REGISTRY.keys() - {"remembered"}:
+        return  # these algorithms end near orthonormal components, not at them
+    products = components.astype(np.float64) @ components.T.astype(np.float64)
+    skew = np.abs(products - np.eye(len(components))).max(initial=0)
+    if not skew <= SKEW:
+        raise ValueError(f"components_ are not orthonormal: products are off by {skew:.2g}")
 
 
 def _rebuilt(kind: type, arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> Any:

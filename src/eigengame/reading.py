@@ -135,7 +135,7 @@ class Reading:
             agree("rows to go on from", -1 if ended else row)
         if ended:
             return carry
-        total, begun, before = self.feed.shape[0], row, None
+        total, begun, before, whole = self.feed.shape[0], row, None, True
         try:
             for batch in self.feed(row):
                 after = step(carry, batch.rows, batch.counted)
@@ -143,14 +143,15 @@ class Reading:
                 _wait_for(before)
                 before, carry, row = carry, after, row + batch.read
                 if self._told(Progress(task, number + 1, row, total, begun), carry, tell):
+                    whole = False
                     break
                 if self.keeper is not None and self.keeper.due(carry):
                     self.keeper.keep(number, carry, row)
             if row == 0:
                 raise SourceError(f"{self.feed.source.name} has no rows: give some.")
-            ended = True
+            ended = whole  # a pass that a watcher ended early goes on when the run is started again
             if self.keeper is not None:
-                self.keeper.keep(number, carry, row, ended=True)
+                self.keeper.keep(number, carry, row, ended=ended)
             self._told(Progress(task, number + 1, row, row, begun, ended=True), carry, tell)
         except KeyboardInterrupt:
             # What is spread over processes could only be gathered by all of them.

@@ -1,6 +1,8 @@
 """`eigengame fit`: what the library would do, and a file in the current folder."""
 
 import json
+import os
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -78,12 +80,26 @@ def test_nothing_is_written_over_unasked(run, data):
 def test_a_checkpoint_is_kept_and_gone_on_from(run, data, pca):
     command = ("fit", data, "-k", K, "--checkpoint", "run", "-o", "m.safetensors", "-q")
     assert run(*command).code == 0
-    assert sorted(path.name for path in Path("run").iterdir())[-1] == "run.json"
+    assert sorted(path.name for path in Path("run").iterdir())[-2:] == ["run.json", "run.lock"]
     assert run(*command, "--force").code == 0
     np.testing.assert_array_equal(EigenGamePCA.load("m.safetensors").components_, pca.components_)
     other = run(*command, "--force", "--seed", 5)
     assert other.code == 1
     assert "run belongs to another run: configuration.random_state was 0, is 5" in other.err
+
+
+def test_changed_data_is_refused_unless_it_is_trusted(run, data):
+    shutil.copy(data, "own.npy")
+    command = ("fit", "own.npy", "-k", K, "--checkpoint", "run", "-o", "m.safetensors", "-q")
+    assert run(*command).code == 0
+    before, rows = os.stat("own.npy"), np.load("own.npy")
+    rows[1] += 1
+    np.save("own.npy", rows)
+    os.utime("own.npy", ns=(before.st_mtime_ns, before.st_mtime_ns))
+    refused = run(*command, "--force")
+    assert refused.code == 1
+    assert "source.content was" in refused.err
+    assert run(*command, "--force", "--trust-source").code == 0
 
 
 def test_the_log_has_a_line_of_json_for_each_look(run, data):

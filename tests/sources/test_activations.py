@@ -198,6 +198,30 @@ def test_a_stopped_fit_goes_on_to_the_same_bits(source, pca, tmp_path):
         EigenGamePCA(K, random_state=0).fit(other, checkpoint=tmp_path)
 
 
+def test_a_function_is_told_from_others_by_its_program_and_what_it_closes_over():
+    def digest(function, batches=BATCHES):
+        return activations(function, batches).digest()
+
+    def scaled(by, table):
+        inner = jax.jit(lambda x: x @ table)
+        return lambda x: {"a": inner(x) * by}
+
+    table = np.arange(12, dtype=np.float32).reshape(6, 2)
+    other = table.copy()
+    other[5, 1] += 1
+    found = [digest(scaled(2, table)), digest(scaled(3, table)), digest(scaled(2, other))]
+    later = [(X[i : i + BATCH], i) for i in range(0, N, BATCH)]
+    later[3] = (later[3][0] + 1, 0)
+    assert len({*found, digest(scaled(2, table), later)}) == 4
+    assert found[0] == digest(scaled(2, table.copy()))
+
+    def outside(x):
+        return jax.pure_callback(np.negative, jax.ShapeDtypeStruct(x.shape, x.dtype), x)
+
+    assert digest(outside) is None
+    assert digest(scaled(2, table), iter(BATCHES)) is None
+
+
 @pytest.mark.slow
 def test_devices_of_a_mesh_share_what_a_network_gives():
     root = Path(__file__).parents[2]

@@ -1,86 +1,116 @@
-"""Damaged table files: a flipped bit or a missing end is an error, never other numbers."""
+"""Files with checksums of their own: a flipped bit is refused before the last rows of a pass are given."""
 
 import gzip
+import struct
 
 import numpy as np
 import pytest
+from scipy import sparse
 
-from eigengame.sources import SourceError, as_source, csv
-from tests.sources.tables import rows_read
+from eigengame import EigenGamePCA, as_source
+from eigengame.sources import SourceError, npz
 
-pa = pytest.importorskip("pyarrow")
-pq = pytest.importorskip("pyarrow.parquet")
-
-X = np.random.default_rng(0).normal(size=(60, 3)).round(3)
-TEXT = "a,b,c\n" + "".join(",".join(map(str, row)) + "\n" for row in X)
-SPACED = TEXT.replace(",", "  ")
+X = np.random.default_rng(0).normal(size=(400, 6))
+PICTURES = np.random.default_rng(1).integers(0, 256, (40, 4, 4), np.uint8)
 
 
-def same_or_refused(path, content, truth=X):
-    """Read changed content; say whether it was refused, and check that else nothing has changed."""
-    path.write_bytes(content)
-    try:
-        found = rows_read(as_source(path))
-    except SourceError:
-        return True
-    np.testing.assert_array_equal(found, truth)
-    return False
+def stored(path):
+    np.savez(path / "x.npz", x=X)
+    return path / "x.npz"
 
 
-@pytest.mark.parametrize(("name", "text"), [("x.csv.gz", TEXT), ("x.tsv.gz", SPACED)])
-def test_a_flipped_bit_in_gzip_is_refused(tmp_path, monkeypatch, name, text):
-    monkeypatch.setattr(csv, "CHUNK", 256)
-    whole = gzip.compress(text.encode(), mtime=0)
+def by_columns(path):
+    np.savez(path / "x.npz", x=np.asfortranarray(X))
+    return path / "x.npz"
+
+
+def compressed(path):
+    np.savez_compressed(path / "x.npz", x=X)
+    return path / "x.npz"
+
+
+def compressed_sparse(path):
+    sparse.save_npz(path / "x.npz", sparse.csr_array(np.where(X > 0.5, X, 0)))
+    return path / "x.npz"
+
+
+def idx(path):
+    head = b"\0\0\x08\x03" + struct.pack(">3I", *PICTURES.shape)
+    (path / "x-ubyte.gz").write_bytes(gzip.compress(head + PICTURES.tobytes(), mtime=0))
+    return path / "x-ubyte.gz"
+
+
+def rows(path, size=64, start=0):
+    """Return all rows of a file, dense."""
+    blocks = [block.values for block in as_source(path).blocks(start, size)]
+    return np.vstack([one.toarray() if sparse.issparse(one) else one for one in blocks])
+
+
+@pytest.fixture(params=[2**26, 0], ids=["checked when opened", "checked while read"])
+def checked(request, monkeypatch):
+    monkeypatch.setattr(npz, "SMALL", request.param)
+
+
+@pytest.mark.parametrize("made", [stored, by_columns, compressed, compressed_sparse, idx])
+def test_no_flipped_bit_of_a_file_with_checksums_changes_its_rows(tmp_path, checked, made):
+    path = made(tmp_path)
+    whole, right = path.read_bytes(), rows(path)
+    places = np.random.default_rng(2).integers(0, 8 * len(whole), 300).tolist()
+    places += range(8 * (len(whole) - 30), 8 * len(whole))
     refused = 0
-    for place in range(len(whole)):
-        changed = bytearray(whole)
-        changed[place] ^= 1 << place % 8
-        refused += same_or_refused(tmp_path / name, bytes(changed))
-    # Only the ten bytes before the data hold something that does not matter, such as the time.
-    assert refused >= len(whole) - 10
+    for place in places:
+        damaged = bytearray(whole)
+        damaged[place // 8] ^= 1 << place % 8
+        path.write_bytes(damaged)
+        try:
+            found = rows(path)
+        except SourceError:
+            refused += 1
+            continue
+        np.testing.assert_array_equal(found, right)
+    assert refused > 100
 
 
-def test_a_gzip_that_is_cut_off_anywhere_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(csv, "CHUNK", 256)
-    whole = gzip.compress(TEXT.encode(), mtime=0)
-    assert not same_or_refused(tmp_path / "x.csv.gz", whole)
-    for length in range(1, len(whole)):
-        assert same_or_refused(tmp_path / "x.csv.gz", whole[:length]), length
+def damage(path, place):
+    content = bytearray(path.read_bytes())
+    content[place] ^= 1
+    path.write_bytes(content)
 
 
-def test_every_member_of_a_gzip_is_verified(tmp_path):
-    half = len(TEXT) // 2
-    one, other = (gzip.compress(part.encode(), mtime=0) for part in (TEXT[:half], TEXT[half:]))
-    assert not same_or_refused(tmp_path / "x.csv.gz", one + other)
-    for broken in (one[:-8] + b"\0" * 8 + other, one + other[:-1], one + other + b"more"):
-        assert same_or_refused(tmp_path / "x.csv.gz", broken)
+@pytest.mark.parametrize("made", [stored, by_columns])
+def test_rows_out_of_order_and_passes_that_go_on_are_checked_too(tmp_path, monkeypatch, made):
+    monkeypatch.setattr(npz, "SMALL", 0)
+    path = made(tmp_path)
+    np.testing.assert_array_equal(rows(path, start=7), X[7:])
+    damage(path, 9000)  # beyond what is read to see the header
+    source = as_source(path)
+    for read in (
+        lambda: source.read(300, 301),
+        lambda: source.read_columns(300, 301, 0, 1),
+        lambda: list(source.blocks(300, 40)),
+    ):
+        with pytest.raises(SourceError, match="checksum"):
+            read()
 
 
-def test_bad_deflate_in_the_first_bytes_is_refused_by_name(tmp_path):
-    whole = bytearray(gzip.compress(TEXT.encode(), mtime=0))
-    whole[10:14] = b"\xff" * 4
-    (tmp_path / "x.csv.gz").write_bytes(whole)
-    with pytest.raises(SourceError, match=r"x\.csv\.gz cannot be read .*damaged"):
-        as_source(tmp_path / "x.csv.gz")
+@pytest.mark.parametrize("made", [stored, idx])
+def test_no_model_is_made_of_a_damaged_file(tmp_path, monkeypatch, made):
+    monkeypatch.setattr(npz, "SMALL", 0)
+    path = made(tmp_path)
+    damage(path, len(path.read_bytes()) // 2)
+    pca = EigenGamePCA(2, random_state=0, batch_size=16)
+    with pytest.raises(SourceError, match="damaged"):
+        pca.fit(path)
+    assert not hasattr(pca, "components_")
 
 
-@pytest.mark.parametrize("compression", ["none", "snappy"])
-def test_a_flipped_bit_in_a_parquet_page_is_refused(tmp_path, compression):
-    path = tmp_path / "x.parquet"
-    table = pa.table(dict(zip("abc", X.T, strict=True)))
-    pq.write_table(
-        table,
-        path,
-        compression=compression,
-        use_dictionary=False,
-        row_group_size=20,
-        write_page_checksum=True,
-    )
-    whole, about = path.read_bytes(), pq.ParquetFile(path).metadata
-    for group in range(3):
-        for column in range(3):
-            chunk = about.row_group(group).column(column)
-            changed = bytearray(whole)
-            changed[chunk.data_page_offset + chunk.total_compressed_size - 9] ^= 4
-            assert same_or_refused(path, bytes(changed))
-    assert not same_or_refused(path, whole)
+def test_an_idx_file_that_is_longer_than_its_header_says_is_refused(tmp_path):
+    path = idx(tmp_path)
+    content = gzip.decompress(path.read_bytes()) + b"\0"
+    plain = tmp_path / "y-ubyte"
+    plain.write_bytes(content)
+    path.write_bytes(gzip.compress(content))
+    with pytest.raises(SourceError, match="its header says"):
+        as_source(plain)
+    with pytest.raises(SourceError, match="goes on after the last row"):
+        rows(path)

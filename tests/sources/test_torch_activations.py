@@ -369,6 +369,34 @@ def test_the_fingerprint_tells_weights_apart(net):
     assert not same_fingerprint(one, activations(changed, loader(), BLOCKS))
 
 
+def test_one_other_weight_buffer_option_or_input_changes_the_digest(net):
+    def digest(model=net, rows=X, **options):
+        return activations(model, DataLoader(TensorDataset(rows), 8, **options), BLOCKS).digest()
+
+    def changed(change):
+        other = copy.deepcopy(net)
+        with torch.no_grad():
+            change(other)
+        return digest(other)
+
+    def weight(other):
+        other.layer1[1].conv.weight[3, 3, 2, 2] += 1e-3  # none of the first
+
+    def buffer(other):
+        other.layer1[0].bn.running_mean[3] += 1
+
+    def rate(other):
+        other.layer1[0].bn.eps = 0.1
+
+    rows = X.clone()
+    rows[20, 2, 7, 7] += 1e-3
+    assert digest() == digest(copy.deepcopy(net))
+    found = [digest(), *map(changed, (weight, buffer, rate)), digest(rows=rows)]
+    assert len(set(found)) == 5
+    assert None not in found
+    assert digest(shuffle=True) is None
+
+
 class Recording(Replay):
     """Recordings without a GPU: what was to be done is done again, on the inputs that were kept."""
 

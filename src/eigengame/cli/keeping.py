@@ -43,6 +43,13 @@ class Keeping:
     checkpoint_every: Annotated[
         float, typer.Option(metavar="SECONDS", min=0, help="Seconds between two checkpoints.")
     ] = 60.0
+    trust_source: Annotated[
+        bool,
+        typer.Option(
+            "--trust-source",
+            help="Do not read DATA once more to compare its content with that of the checkpoint.",
+        ),
+    ] = False
     log: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write progress as JSON lines.")
     ] = None
@@ -61,8 +68,8 @@ def fitted(source: Any, k: int | float | None, game: Game, keeping: Keeping, see
 
     keep_compiled()
     pca = EigenGamePCA(_few(source) if k is None else k, **game.parameters())
-    folder = keeping.checkpoint
-    kept = None if folder is None else Checkpoint(folder, keeping.checkpoint_every)
+    folder, every, trust = keeping.checkpoint, keeping.checkpoint_every, keeping.trust_source
+    kept = None if folder is None else Checkpoint(folder, every, trust)
     return pca.fit(source, checkpoint=kept, progress=seen)
 
 

@@ -142,6 +142,10 @@ class Prepared(Source):
         """Return that of the source, and the steps."""
         return self.source.fingerprint() | {"preparation": [_digested(one) for one in self.steps]}
 
+    def digest(self) -> str | None:
+        """Return that of the source: the steps, with all they have learnt, are in the fingerprint."""
+        return self.source.digest()
+
     def most_entries(self, size: int) -> int | None:
         """Return as many as the source has: no step adds any."""
         return self.source.most_entries(size)

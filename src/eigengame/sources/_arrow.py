@@ -19,6 +19,7 @@ from eigengame.sources._columns import (
     located,
     with_room_for_missing,
 )
+from eigengame.sources._digest import digest_of_blocks, digest_of_files
 from eigengame.sources._index import index_of_schema, warn_left_out
 
 if TYPE_CHECKING:
@@ -77,6 +78,8 @@ class ArrowSource(Source):
     again : bool
     facts : callable, optional
         Returns what else belongs to the fingerprint.
+    files : sequence of str, optional
+        Paths of the files that the batches are read from.
     """
 
     def __init__(
@@ -89,6 +92,7 @@ class ArrowSource(Source):
         feature_names: Sequence[str] | None = None,
         again: bool = True,
         facts: Callable[[], dict[str, Any]] | None = None,
+        files: Sequence[str] | None = None,
     ) -> None:
         if rows == 0:
             raise SourceError(f"{name} has columns but no rows.")
@@ -100,7 +104,7 @@ class ArrowSource(Source):
         self.feature_names = None if named is None else list(named)
         self.layout = layout
         self._batches = batches
-        self._facts = facts
+        self._facts, self._files = facts, files
 
     def blocks(self, start: int, size: int) -> Iterator[Block]:
         """Give the rows from `start` on in blocks of `size`."""
@@ -121,6 +125,10 @@ class ArrowSource(Source):
         if self.layout.weights is not None:
             about["weights"] = self.layout.weights
         return super().fingerprint() | about | (self._facts() if self._facts is not None else {})
+
+    def digest(self) -> str | None:
+        """Return a digest of the files, or of all rows where there are none."""
+        return digest_of_blocks(self) if self._files is None else digest_of_files(self._files)
 
 
 def layout_of(schema: pa.Schema, asked: Asked, name: str, *, nulls: bool = True) -> Layout:

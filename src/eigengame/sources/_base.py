@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,10 @@ Values = Any
 
 ROTATED = 3
 """Blocks of a source on the device that are there at once: one being made, and two being played."""
+
+
+SHOWN = 200
+"""Characters of an option that a fingerprint shows in full."""
 
 
 @dataclass(frozen=True)
@@ -103,8 +108,27 @@ class Source(abc.ABC):
         """Give the rows from `start` on in blocks of `size`, the last one shorter."""
 
     def fingerprint(self) -> dict[str, Any]:
-        """Return what tells this source from a changed one, without reading it: plain JSON."""
-        return {"name": self.name, "shape": list(self.shape), "dtype": str(np.dtype(self.dtype))}
+        """Return facts about this source that are known without reading it: plain JSON.
+
+        Every model keeps them, so they must be cheap. A change of the data may leave them as they are:
+        `digest` finds it.
+        """
+        about: dict[str, Any] = {
+            "name": self.name,
+            "shape": list(self.shape),
+            "dtype": str(np.dtype(self.dtype)),
+        }
+        options = {} if self.came_from is None else self.came_from[1]
+        if options:
+            about["options"] = {name: _shown(value) for name, value in options.items()}
+        return about
+
+    def digest(self) -> str | None:
+        """Return a digest of the content, all that a pass reads; None where it cannot be known.
+
+        Only runs with a checkpoint call it. It may take as long as a pass.
+        """
+        return None
 
     def in_float64(self) -> Source:
         """Return a source of the same rows whose values are computed in float64.
@@ -129,6 +153,14 @@ class Source(abc.ABC):
         if self.came_from is None:
             return super().__reduce_ex__(protocol)
         return _opened_again, self.came_from
+
+
+def _shown(value: Any) -> str:
+    """Return an option of opening as a short text that differs where the option does."""
+    text = repr(value.tolist() if isinstance(value, np.ndarray) else value)
+    if len(text) <= SHOWN:
+        return text
+    return f"{text[:20]}... {hashlib.blake2b(text.encode(), digest_size=8).hexdigest()}"
 
 
 def _opened_again(path: str, options: dict[str, Any]) -> Source:

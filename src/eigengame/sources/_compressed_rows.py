@@ -10,6 +10,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from eigengame.sources._base import Block, Random, SourceError
+from eigengame.sources._digest import digest_of_blocks, digest_of_files
 from eigengame.sources._files import flat_shape, stamp
 from eigengame.sources.sparse import most_entries
 
@@ -107,6 +108,10 @@ class CompressedRows(Random):
         """Return shape, dtype, number of entries, and the file's size and time."""
         entries = {"entries": int(self._pointers[-1])}
         return super().fingerprint() | entries | stamp(self.path, self.key)
+
+    def digest(self) -> str | None:
+        """Return a digest of the file; of a group that the user opened, of all rows."""
+        return digest_of_blocks(self) if self.path is None else digest_of_files([self.path])
 
 
 class Entries:

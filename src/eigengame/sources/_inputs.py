@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from eigengame.sources._base import SourceError
+from eigengame.sources._digest import digest_of_texts, digest_of_tree
 
 
 class Inputs:
@@ -61,6 +62,21 @@ class Inputs:
             given, self._given = self._given, iter(())
             return self._cut(given, start)
         return self._cut(self._loader, start)
+
+    def digest(self) -> str | None:
+        """Return a digest of all batches; None where the loader may give other ones in the next pass."""
+        from eigengame.sources.pictures import Pictures, RowBatches
+
+        if isinstance(self._loader, (Pictures, RowBatches)):
+            return self._loader.digest()
+        if hasattr(self._loader, "batch_sampler"):
+            from eigengame.sources.torch_data import in_order
+
+            if not in_order(self._loader):
+                return None
+        elif not isinstance(self._loader, (list, tuple)):
+            return None
+        return digest_of_texts([digest_of_tree(batch) for batch in self._cut(self._loader, 0)])
 
     def _cut(self, given: Iterable[Any], start: int) -> Iterator[Any]:
         row = 0

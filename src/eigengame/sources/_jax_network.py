@@ -13,6 +13,7 @@ import numpy as np
 from eigengame.sources._base import Block, SourceError
 from eigengame.sources._inputs import arrays_of, mapped, rows_of, sliced
 from eigengame.sources._layers import Layers
+from eigengame.sources._network_digest import digest_of_function
 from eigengame.sources._patterns import chosen
 from eigengame.sources.iterators import tensor_to_numpy
 
@@ -42,12 +43,14 @@ class JaxNetwork:
         self.layers = Layers()
         self._leaves: list[int] = []
         self._shapes: list[tuple[int, ...]] = []
+        self._given: Any = None
         self._program = jax.jit(self._rows)
 
     def look(self, first: Any) -> Layers:
         """Return the outputs, in the order of the tree, without computing any."""
         given = self._arrays(sliced(first, 0, 2))
         count = rows_of(given, self.name)
+        self._given = given
         try:
             seen = jax.eval_shape(self._function, given)
         except (jax.errors.JAXTypeError, jax.errors.JAXIndexError) as error:
@@ -145,7 +148,12 @@ class JaxNetwork:
 
     def fingerprint(self) -> dict[str, Any]:
         """Return what the function is called: what it closes over cannot be seen."""
-        return {"function": getattr(self._function, "__qualname__", type(self._function).__name__)}
+        name = getattr(self._function, "__qualname__", type(self._function).__name__)
+        return {"function": name, "nonfinite": self._nonfinite}
+
+    def digest(self) -> str | None:
+        """Return a digest of the program and its constants; None where it calls back into Python."""
+        return digest_of_function(self._function, self._given)
 
 
 def _precision(dtype: Any) -> Any:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from eigengame.sources._base import Block, Random, SourceError
+from eigengame.sources._digest import digest_of_files
 from eigengame.sources._files import flat_shape, image_shape, native, stamp
 
 
@@ -66,6 +67,7 @@ class MappedSource(Random):
         # Only where rows lie together are the bytes of a block known.
         self._row_bytes = needed // shape[0] if order == "C" else 0
         self._offset = offset
+        self._lies = {"stored": stored.str, "order": order, "offset": offset}
 
     def read(self, begin: int, end: int) -> np.ndarray:
         """Return rows `begin` to `end`: a view, unless the byte order is another machine's."""
@@ -94,5 +96,9 @@ class MappedSource(Random):
             self._map.madvise(mmap.MADV_WILLNEED, first, last - first)
 
     def fingerprint(self) -> dict[str, Any]:
-        """Return shape, dtype, and the file's size and time."""
-        return super().fingerprint() | stamp(self.path, self.key)
+        """Return shape, dtype, how numbers lie in the file, and the file's size and time."""
+        return super().fingerprint() | self._lies | stamp(self.path, self.key)
+
+    def digest(self) -> str | None:
+        """Return a digest of the file."""
+        return digest_of_files([self.path])

@@ -7,6 +7,7 @@ from typing import IO, Any
 import numpy as np
 
 from eigengame.sources._base import Random, SourceError
+from eigengame.sources._digest import digest_of_files
 from eigengame.sources._files import flat_shape, image_shape, native, stamp
 
 
@@ -75,5 +76,10 @@ class RemoteRows(Random):
         return native(np.frombuffer(fetched, self._stored).reshape(end - begin, -1))
 
     def fingerprint(self) -> dict[str, Any]:
-        """Return shape, dtype and what fsspec knows of the file."""
-        return super().fingerprint() | stamp(self._url)
+        """Return shape, dtype, how numbers lie in the file, and what fsspec knows of it."""
+        lies = {"stored": self._stored.str, "offset": self._offset}
+        return super().fingerprint() | lies | stamp(self._url)
+
+    def digest(self) -> str | None:
+        """Return a digest of the file."""
+        return digest_of_files([self._url])

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 from eigengame.sources._base import ROTATED, Block, SourceError
 from eigengame.sources._inputs import mapped, rows_of, sliced
 from eigengame.sources._layers import Layers
+from eigengame.sources._network_digest import digest_of_module
 from eigengame.sources._patterns import chosen
 from eigengame.sources._torch_copy import (
     HALVES,
@@ -236,7 +237,11 @@ class TorchNetwork:
         for name, tensor in self._model.state_dict().items():
             few = tensor.detach().flatten()[:4].double().cpu().numpy()
             seen.update(f"{name} {tuple(tensor.shape)}".encode() + few.tobytes())
-        return {"weights": seen.hexdigest()[:16]}
+        return {"weights": seen.hexdigest()[:16], "nonfinite": self._nonfinite}
+
+    def digest(self) -> str | None:
+        """Return a digest of the network that runs."""
+        return digest_of_module(self._model)
 
 
 def blocks_of(model: Any) -> list[str]:

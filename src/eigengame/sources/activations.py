@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from eigengame import _check
 from eigengame.sources._base import Block, Source, SourceError
+from eigengame.sources._digest import combined
 from eigengame.sources._inputs import Inputs
 from eigengame.sources._jax_network import JaxNetwork
 from eigengame.sources._layers import Layers
@@ -176,7 +177,13 @@ class ActivationsSource(Source):
     def fingerprint(self) -> dict[str, Any]:
         """Return shape, dtype, a digest of the layers, and what can be seen of the network."""
         layers = hashlib.sha256(json.dumps(self.layers.facts()).encode()).hexdigest()[:16]
-        return super().fingerprint() | {"layers": layers} | self._network.fingerprint()
+        about = {"layers": layers, "block_rows": self.block_rows}
+        return super().fingerprint() | about | self._network.fingerprint()
+
+    def digest(self) -> str | None:
+        """Return a digest of the network and of all inputs; None where one of them cannot be known."""
+        network = self._network.digest()
+        return None if network is None else combined([network, self._inputs.digest()])
 
 
 def _names_of(layers: Any) -> list[str] | None:

@@ -141,7 +141,9 @@ def _from_backed(data: Any, name: str) -> Source:
             "view to a file of its own."
         )
     node = data.file["X"]
-    return _from_node(node, lambda: contextlib.nullcontext(node), name, str(data.filename))
+    # What was written to an open file may not be on disk yet: only one open for reading stands for its rows.
+    path = str(data.filename) if node.file.mode == "r" else None
+    return _from_node(node, lambda: contextlib.nullcontext(node), name, path)
 
 
 def _from_node(

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from eigengame.sources._base import Random
+from eigengame.sources._digest import digest_of_array
 
 
 class ArraySource(Random):
@@ -39,3 +40,7 @@ class ArraySource(Random):
         few = np.unique(np.linspace(0, n - 1, min(n, 16)).astype(int))
         digest = hashlib.sha256(np.ascontiguousarray(self.data[few]).tobytes()).hexdigest()
         return super().fingerprint() | {"rows": digest[:16]}
+
+    def digest(self) -> str | None:
+        """Return a digest of all numbers."""
+        return digest_of_array(self.data)

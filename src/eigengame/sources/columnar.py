@@ -198,7 +198,7 @@ def _source(
     layout = measured(layout, batches(0, 64)[1], name)
     rows = int(ends[-1]) if known else None
     paths = [part.path for part in parts]
-    return ArrowSource(batches, layout, rows, name, facts=lambda: stamps(paths))
+    return ArrowSource(batches, layout, rows, name, facts=lambda: stamps(paths), files=paths)
 
 
 def _joint_layout(parts: Sequence[_Part]) -> Layout:

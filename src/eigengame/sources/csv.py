@@ -94,9 +94,14 @@ class CsvSource(ArrowSource):
         )
         rows = _counted(self._path, self._form.skipped)
         # Lines that are skipped tell whether the first one is a row.
-        about = {"skipped": self._form.skipped}
+        about = {"skipped": self._form.skipped, "delimiter": self._form.delimiter}
         super().__init__(
-            self._read, layout, rows, name or self._path, facts=lambda: stamps([self._path]) | about
+            self._read,
+            layout,
+            rows,
+            name or self._path,
+            facts=lambda: stamps([self._path]) | about,
+            files=[self._path],
         )
         self.feature_names = None if names is None else [names[i] for i in choice.features]
 

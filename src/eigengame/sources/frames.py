@@ -23,6 +23,7 @@ from eigengame.sources._columns import (
     left_out,
     with_room_for_missing,
 )
+from eigengame.sources._digest import digest_of_blocks
 from eigengame.sources._index import index_of_labels, warn_left_out
 from eigengame.sources.iterators import IteratorSource
 
@@ -131,6 +132,10 @@ class PandasSource(Random):
         if self._weights is not None:
             about["weights"] = str(self._weights)
         return super().fingerprint() | about
+
+    def digest(self) -> str | None:
+        """Return a digest of all rows and weights."""
+        return digest_of_blocks(self)
 
 
 def without_index(data: Any) -> Any:

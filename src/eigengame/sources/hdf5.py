@@ -19,6 +19,7 @@ from eigengame.sources import _remote
 from eigengame.sources._base import Source, SourceError
 from eigengame.sources._chunked import Chunked
 from eigengame.sources._compressed_rows import CompressedRows
+from eigengame.sources._digest import digest_of_blocks, digest_of_files
 from eigengame.sources._files import Array, aligned, chosen, is_remote, listed, stamp
 
 SPARSE = ("data", "indices", "indptr")
@@ -70,6 +71,10 @@ class Hdf5Source(Chunked):
     def fingerprint(self) -> dict[str, Any]:
         """Return shape, dtype, key, and the file's size and time."""
         return super().fingerprint() | stamp(self.path, self.key)
+
+    def digest(self) -> str | None:
+        """Return a digest of the file; of a dataset that the user opened, of all rows."""
+        return digest_of_blocks(self) if self.path is None else digest_of_files([self.path])
 
 
 def open_hdf5(

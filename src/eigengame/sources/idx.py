@@ -13,6 +13,7 @@ from typing import IO, Any
 import numpy as np
 
 from eigengame.sources._base import Block, Source, SourceError
+from eigengame.sources._digest import digest_of_files
 from eigengame.sources._files import flat_shape, image_shape, local, native, stamp
 from eigengame.sources._mapped import MappedSource
 
@@ -20,6 +21,9 @@ TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: 
 """What the third byte of an idx file says of its numbers."""
 
 GZIP = b"\x1f\x8b"
+
+DEFLATED = 1032
+"""Bytes that gzip makes of one byte at the most."""
 
 
 def open_idx(path: str | os.PathLike[str], name: str | None = None) -> Source:
@@ -46,6 +50,12 @@ class IdxSource(MappedSource):
             shape, dtype = header(file, name or path)
             offset = file.tell()
         super().__init__(path, shape, dtype, offset=offset, name=name)
+        expected, there = offset + math.prod(shape) * dtype.itemsize, os.stat(path).st_size
+        if there != expected:
+            raise SourceError(
+                f"{self.name} has {there} bytes, but its header says {expected}, shape {shape}: it is damaged; "
+                "copy it again."
+            )
 
 
 class GzippedIdx(Source):
@@ -75,6 +85,12 @@ class GzippedIdx(Source):
         self.shape = flat_shape(self.name, shape, dtype)
         self.image_shape = image_shape(shape)
         self.dtype, self._stored = dtype.newbyteorder("="), dtype
+        needed, there = math.prod(shape) * dtype.itemsize, os.stat(self.path).st_size
+        if needed > DEFLATED * there:
+            raise SourceError(
+                f"{self.name} is damaged: its header says shape {shape}, {needed} bytes, which {there} bytes "
+                "cannot be decompressed to; copy it again."
+            )
 
     def blocks(self, start: int, size: int) -> Iterator[Block]:
         """Give the rows from `start` on in blocks of `size`: what comes before is decompressed too."""
@@ -89,6 +105,9 @@ class GzippedIdx(Source):
                     read = file.read(count * width)
                     if len(read) < count * width:
                         raise EOFError(f"it ends {count * width - len(read)} bytes early")
+                    # The end is where gzip compares its checksum: before anyone uses the last rows.
+                    if row + count == rows and file.read(1):
+                        raise EOFError("it goes on after the last row")
                     yield Block(native(np.frombuffer(read, self._stored).reshape(count, -1)))
         except (EOFError, OSError, zlib.error) as error:
             raise SourceError(
@@ -99,6 +118,10 @@ class GzippedIdx(Source):
     def fingerprint(self) -> dict[str, Any]:
         """Return shape, dtype, and the file's size and time."""
         return super().fingerprint() | stamp(self.path)
+
+    def digest(self) -> str | None:
+        """Return a digest of the file."""
+        return digest_of_files([self.path])
 
 
 def header(file: IO[bytes] | gzip.GzipFile, name: str) -> tuple[tuple[int, ...], np.dtype[Any]]:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from eigengame.sources._base import Random, SourceError
+from eigengame.sources._digest import digest_of_files
 
 ENDINGS = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm")
 
@@ -93,6 +94,10 @@ class ImageFolder(Random):
             seen.update(line.encode())
         picture = {"image_shape": list(self.image_shape), "files": seen.hexdigest()[:16]}
         return super().fingerprint() | picture
+
+    def digest(self) -> str | None:
+        """Return a digest of all files."""
+        return digest_of_files(self.paths)
 
 
 @contextlib.contextmanager

@@ -10,6 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from eigengame.sources._base import Sequential, SourceError, Values
+from eigengame.sources._digest import digest_of_blocks
 
 
 class IteratorSource(Sequential):
@@ -53,6 +54,10 @@ class IteratorSource(Sequential):
             )
         self._began = True
         return self._alike(self._data if self.again else self._given)
+
+    def digest(self) -> str | None:
+        """Return a digest of all pieces of a list; None for a generator, or an object with code of its own."""
+        return digest_of_blocks(self) if isinstance(self._data, (list, tuple)) else None
 
     def _alike(self, pieces: Iterable[Any]) -> Iterator[Values]:
         """Give pieces that are all sparse or all dense, as the first one."""

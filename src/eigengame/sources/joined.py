@@ -10,6 +10,7 @@ import numpy as np
 
 from eigengame import sources
 from eigengame.sources._base import Block, Source, SourceError, recut
+from eigengame.sources._digest import combined
 
 
 def open_all(paths: Sequence[str | os.PathLike[str]], **options: Any) -> JoinedSource:
@@ -61,6 +62,10 @@ class JoinedSource(Source):
     def fingerprint(self) -> dict[str, Any]:
         """Return those of all files."""
         return super().fingerprint() | {"files": [one.fingerprint() for one in self.members]}
+
+    def digest(self) -> str | None:
+        """Return one digest for those of all files."""
+        return combined([one.digest() for one in self.members])
 
 
 def _described(source: Source) -> str:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import os
 import struct
 import zipfile
 import zlib
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from eigengame.sources._base import Source, SourceError
+from eigengame.sources._base import Block, Source, SourceError
 from eigengame.sources._files import Array, chosen, flat_shape, image_shape, local, stamp
 from eigengame.sources._mapped import MappedSource
 from eigengame.sources.arrays import ArraySource
@@ -19,6 +21,12 @@ from eigengame.sources.sparse import SparseSource
 
 SPARSE = {"data", "format", "shape"}
 """What `scipy.sparse.save_npz` always writes."""
+
+SMALL = 2**26
+"""Members of up to so many bytes are checked when they are opened."""
+
+Head = tuple[tuple[int, ...], str, np.dtype[Any], int]
+"""Shape, order and dtype of a member, and where its numbers begin in it."""
 
 LOCAL_HEADER = struct.Struct("<4s22xHH")
 """Before each member of a zip file: a mark, and how long its name and its extra field are."""
@@ -50,27 +58,105 @@ def open_npz(
                 if member.filename.endswith(".npy")
             }
             heads = {key: _head(archive, member, name) for key, member in members.items()}
-    except (zipfile.BadZipFile, RuntimeError, OSError, zlib.error) as error:
+    except (SourceError, MemoryError):
+        raise
+    except Exception as error:  # a damaged archive makes the module raise many kinds
         raise SourceError(
-            f"{name} is no whole .npz file ({error}): copy or write it again."
+            f"{name} is not a valid .npz file ({error}): copy or write it again."
         ) from None
     found = {key: Array(shape, dtype) for key, (shape, _, dtype, _) in heads.items()}
     if set(found) >= SPARSE:
         if key is not None:
             raise SourceError(f"{name} is one sparse matrix, without keys: leave out key={key!r}.")
+        for part in found:
+            _refuse_other_length(f"{name}:{part}", heads[part], members[part])
         return _sparse(path, name, sum(member.file_size for member in members.values()))
     key = chosen(name, found, key)
-    shape, order, dtype, skipped = heads[key]
+    shape, _, dtype, _ = heads[key]
     whole = f"{name}:{key}"
     flat_shape(whole, shape, dtype)
     member = members[key]
+    _refuse_other_length(whole, heads[key], member)
     if member.compress_type == zipfile.ZIP_STORED:
-        offset = _offset(path, member) + skipped
-        return MappedSource(path, shape, dtype, offset=offset, order=order, name=whole, key=key)
+        begin = _offset(path, member)
+        return StoredSource(path, heads[key], begin, member, name=whole, key=key)
     refuse_unless_held(
         whole, member.file_size, "savez instead of savez_compressed lets it be mapped"
     )
     return LoadedSource(_loaded(path, key, whole), path, key, whole)
+
+
+class StoredSource(MappedSource):
+    """Rows of an uncompressed member, mapped: its CRC-32 is checked by the first pass, before the last rows.
+
+    Parameters
+    ----------
+    path : str
+    head : tuple
+        As `_head` returns it.
+    begin : int
+        Where the bytes of the member begin in the file.
+    member : ZipInfo
+    name, key : str
+    """
+
+    def __init__(
+        self, path: str, head: Head, begin: int, member: zipfile.ZipInfo, *, name: str, key: str
+    ) -> None:
+        shape, order, dtype, skipped = head
+        super().__init__(
+            path, shape, dtype, offset=begin + skipped, order=order, name=name, key=key
+        )
+        self._member, self._begin, self._checked = member, begin, False
+        if member.file_size <= SMALL:
+            self._check()
+
+    def read(self, begin: int, end: int) -> np.ndarray:
+        """Return rows `begin` to `end`; rows out of order need the whole member to be checked before."""
+        if not self._checked:
+            self._check()
+        return super().read(begin, end)
+
+    def read_columns(self, begin: int, end: int, first: int, last: int) -> np.ndarray:
+        """Return some columns of these rows; checked as in `read`."""
+        if not self._checked:
+            self._check()
+        return super().read_columns(begin, end, first, last)
+
+    def blocks(self, start: int, size: int) -> Iterator[Block]:
+        """Give the rows from `start` on in blocks of `size`; a damaged member is refused before the last."""
+        if self._checked or not self._row_bytes:
+            yield from super().blocks(start, size)
+            return
+        rows = self._array.shape[0]
+        crc, at = 0, self._begin
+        for begin in range(start, rows, size):
+            end = min(begin + size, rows)
+            self._announce(begin, end)
+            upto = self._offset + end * self._row_bytes
+            crc, at = self._crc(at, upto, crc), upto
+            if end == rows:
+                self._refuse_unless(crc)
+            yield Block(super().read(begin, end))
+
+    def _check(self) -> None:
+        """Read the whole member, and refuse it where it is damaged."""
+        self._refuse_unless(self._crc(self._begin, self._begin + self._member.file_size, 0))
+
+    def _crc(self, begin: int, end: int, crc: int) -> int:
+        """Return the checksum after some bytes of the file more."""
+        with memoryview(self._map) as view:
+            for first in range(begin, end, 2**22):
+                crc = zlib.crc32(view[first : min(first + 2**22, end)], crc)
+        return crc
+
+    def _refuse_unless(self, crc: int) -> None:
+        if crc != self._member.CRC:
+            raise SourceError(
+                f"{self.name} is damaged: its checksum (CRC-32) does not match its content; copy or write it "
+                "again."
+            )
+        self._checked = True
 
 
 class LoadedSource(ArraySource):
@@ -127,9 +213,21 @@ def refuse_unless_held(name: str, needed: int, remedy: str) -> None:
         )
 
 
-def _head(
-    archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str
-) -> tuple[tuple[int, ...], str, np.dtype[Any], int]:
+def _refuse_other_length(name: str, head: Head, member: zipfile.ZipInfo) -> None:
+    """Refuse a member that is longer or shorter than its header says.
+
+    The checksum of a member is compared when its last byte is read, so that all of them must be.
+    """
+    shape, _, dtype, skipped = head
+    expected = skipped + math.prod(shape) * dtype.itemsize
+    if expected != member.file_size:
+        raise SourceError(
+            f"{name} is damaged: an array of shape {shape} and dtype {dtype} takes {expected} bytes, but it "
+            f"has {member.file_size}; copy or write it again."
+        )
+
+
+def _head(archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str) -> Head:
     """Return shape, order and dtype of a member, and where its numbers begin in it."""
     with archive.open(member) as file:
         return *header(file, f"{name}:{member.filename}"), file.tell()
@@ -148,7 +246,9 @@ def _loaded(path: str, key: str, name: str) -> np.ndarray:
     try:
         with np.load(path) as archive:
             return np.asarray(archive[key])
-    except (zipfile.BadZipFile, zlib.error, ValueError, OSError) as error:
+    except MemoryError:
+        raise
+    except Exception as error:  # as above
         raise SourceError(f"{name} is damaged ({error}): copy or write it again.") from None
 
 
@@ -159,7 +259,9 @@ def _sparse(path: str, name: str, needed: int) -> Source:
     refuse_unless_held(name, needed, "give it in parts, or as HDF5")
     try:
         matrix = sparse.load_npz(path)
-    except (zipfile.BadZipFile, zlib.error, ValueError, KeyError, OSError) as error:
+    except MemoryError:
+        raise
+    except Exception as error:  # as above
         raise SourceError(
             f"{name} is no sparse matrix that SciPy can read ({error}): write it by "
             "scipy.sparse.save_npz."

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from eigengame.sources._base import Source, SourceError
+from eigengame.sources._digest import combined, digest_of_files, digest_of_texts, digest_of_tree
 from eigengame.sources.images import ENDINGS, decoding, files_of
 
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
@@ -84,6 +85,11 @@ class Pictures:
                 yield np.stack([one.result() for one in waiting])
                 waiting = coming
 
+    def digest(self) -> str | None:
+        """Return a digest of all files and of what is made of them."""
+        made = digest_of_tree([self._batch, self._size, self._mean, self._std])
+        return digest_of_texts([made, digest_of_files(self.paths)])
+
     def _pixels(self, path: str) -> np.ndarray:
         """Return one picture, shape (3, size, size)."""
         from PIL import Image
@@ -133,6 +139,12 @@ class RowBatches:
             else:
                 pictures = values.reshape(-1, *self._shape).transpose(0, 3, 1, 2)
                 yield _normalised(pictures, self._mean, self._std)
+
+    def digest(self) -> str | None:
+        """Return a digest of the source and of what is made of its rows."""
+        changed = None if self._shape is None else [self._mean, self._std]
+        made = digest_of_tree([self._batch, self._source.fingerprint(), changed])
+        return combined([made, self._source.digest()])
 
 
 def _per_channel(mean: Any, std: Any, channels: int) -> tuple[np.ndarray, np.ndarray]:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from eigengame.sources._base import Random, SourceError
+from eigengame.sources._digest import digest_of_files
 from eigengame.sources._files import local, stamp
 
 MEMORY = 2**30
@@ -81,6 +82,11 @@ class BedSource(Random):
         """Return shape and dtype, size and time of the file, and of the one with the names."""
         about = {one: stamp(str(Path(self._path).with_suffix(one))) for one in (".bim", ".fam")}
         return super().fingerprint() | stamp(self._path) | about
+
+    def digest(self) -> str | None:
+        """Return a digest of the three files."""
+        beside = [str(Path(self._path).with_suffix(one)) for one in (".bim", ".fam")]
+        return digest_of_files([self._path, *beside])
 
 
 def _ids(path: str, ending: str, what: str) -> list[str]:

@@ -63,6 +63,10 @@ class Shuffled(Source):
         """Return that of the source, with seed and block."""
         return self._source.fingerprint() | {"shuffled": {"seed": self._seed, "block": self._block}}
 
+    def digest(self) -> str | None:
+        """Return that of the source: seed and block, which decide the order, are in the fingerprint."""
+        return self._source.digest()
+
     def _blocks(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the order of the blocks, and the row at which each of them has come."""
         rows = self._source.shape[0]

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from eigengame.sources._base import Random
+from eigengame.sources._digest import digest_of_sparse
 
 
 class SparseSource(Random):
@@ -46,6 +47,10 @@ class SparseSource(Random):
         rows = hashlib.sha256(np.ascontiguousarray(self.data.indptr).tobytes())
         rows.update(np.ascontiguousarray(self.data.data[:4096]).tobytes())
         return super().fingerprint() | {"rows": rows.hexdigest()[:16]}
+
+    def digest(self) -> str | None:
+        """Return a digest of all entries and their places."""
+        return digest_of_sparse(self.data)
 
 
 def most_entries(pointers: np.ndarray, size: int) -> int:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from eigengame.sources._base import Random, Sequential, Source, SourceError, Values
+from eigengame.sources._digest import digest_of_blocks
 from eigengame.sources._files import image_shape
 from eigengame.sources.arrays import ArraySource
 from eigengame.sources.iterators import tensor_to_numpy
@@ -33,7 +34,8 @@ def from_torch(data: Any, key: Any = 0, name: str | None = None) -> Source:
     Notes
     -----
     A loader that shuffles gives other batches in each pass. That does no harm to the components, but a
-    run that goes on from a checkpoint is then not the same to the last bit.
+    checkpoint then needs `Checkpoint(folder, trust_source=True)`, and a run that goes on from it is not the
+    same to the last bit.
     """
     import torch
     from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
@@ -83,6 +85,10 @@ class DatasetSource(Random):
         else:
             items = [self._data[row] for row in range(begin, end)]
         return _stacked(items, self._key, self.name, begin, self.shape[1])
+
+    def digest(self) -> str | None:
+        """Return a digest of all items."""
+        return digest_of_blocks(self)
 
 
 class ItemsSource(Sequential):
@@ -140,6 +146,10 @@ class LoaderSource(Sequential):
         array = _array(batch, self._key, self.name, row)
         # A loader of batch_size=None gives items.
         return array if self._data.batch_size is not None or array.ndim > 1 else array[None]
+
+    def digest(self) -> str | None:
+        """Return a digest of all batches; None where the next pass may give other ones."""
+        return digest_of_blocks(self) if in_order(self._data) else None
 
 
 def _from_tensor(tensor: Any, name: str) -> ArraySource:
@@ -202,6 +212,16 @@ def loader_length(loader: Any) -> int | None:
     except TypeError:
         return None
     return rows // batches.batch_size * batches.batch_size if batches.drop_last else rows
+
+
+def in_order(loader: Any) -> bool:
+    """Say whether a loader gives the items of a map-style dataset one after the other, in each pass."""
+    from torch.utils.data import BatchSampler, IterableDataset, SequentialSampler
+
+    if isinstance(loader.dataset, IterableDataset):
+        return False
+    plain = loader.batch_sampler is None or type(loader.batch_sampler) is BatchSampler
+    return plain and isinstance(loader.sampler, SequentialSampler)
 
 
 def _image_shape(shape: Sequence[int]) -> tuple[int, int, int] | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import re
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ import numpy as np
 
 from eigengame.sources._base import Source, SourceError
 from eigengame.sources._chunked import Chunked
+from eigengame.sources._digest import digest_of_blocks, digest_of_files, digest_of_texts
 from eigengame.sources._files import Array, chosen, is_remote
 
 
@@ -40,17 +42,30 @@ class ZarrSource(Chunked):
 
     def fingerprint(self) -> dict[str, Any]:
         """Return shape, dtype, and sizes and times of a local store's files; elsewhere a few rows."""
-        root = getattr(self._array.store, "root", None)
-        if root is None:
-            return super().fingerprint() | {"rows": self._digest()}
+        if self._root is None:
+            return super().fingerprint() | {"rows": self._few()}
         files, size, newest = 0, 0, 0
-        for folder, _, names in os.walk(Path(root) / self._array.path):
+        for folder, _, names in os.walk(Path(self._root) / self._array.path):
             for name in names:
                 seen = os.stat(os.path.join(folder, name))
                 files, size, newest = files + 1, size + seen.st_size, max(newest, seen.st_mtime_ns)
         return super().fingerprint() | {"files": files, "bytes": size, "modified": newest}
 
-    def _digest(self) -> str:
+    def digest(self) -> str | None:
+        """Return a digest of a local store's files; of any other store, such as one in memory, of all rows."""
+        if self._root is None:
+            return digest_of_blocks(self)
+        root = Path(self._root) / self._array.path
+        paths = sorted(str(one) for one in root.rglob("*") if one.is_file())
+        names = [os.path.relpath(path, root) for path in paths]
+        return digest_of_texts([*names, digest_of_files(paths)])
+
+    @property
+    def _root(self) -> Any:
+        """The folder of a local store."""
+        return getattr(self._array.store, "root", None)
+
+    def _few(self) -> str:
         """Return a digest of the first row and the last."""
         rows = self.shape[0]
         assert rows is not None
@@ -92,7 +107,8 @@ def from_array(data: Any, key: str | None = None, name: str | None = None) -> So
     """Return the rows of a zarr array, or of one array of a zarr group."""
     import zarr
 
-    name = name or str(data.store_path)
+    # A store in memory is called by its address there, which says nothing of what it holds.
+    name = name or re.sub(r"^memory://\d+", "memory:", str(data.store_path))
     if isinstance(data, zarr.Array):
         if key is not None:
             raise SourceError(f"{name} is one array, without keys: leave out key={key!r}.")
