@@ -134,3 +134,10 @@ def test_ragged_batches_share_their_compilations(monkeypatch):
         pca.partial_fit(rows(n=n))
     assert pca.n_samples_seen_ == 234
     assert seen == {(64, D)}
+
+
+def test_certify_measures_what_was_fitted_whatever_is_set_since():
+    pca = EigenGamePCA(K, random_state=0).fit(rows())
+    before = pca.certify(rows())
+    after = pca.set_params(center=False).certify(rows())
+    np.testing.assert_array_equal(after.rayleigh, before.rayleigh)

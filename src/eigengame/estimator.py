@@ -380,7 +380,9 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
             dtype = self._options.dtype
             goal = refine.Goal(
                 source=self._reading(source, watchers, on),
-                mean=jnp.asarray(self.mean_ - self._shift(), dtype) if self.center else None,
+                mean=jnp.asarray(self.mean_ - self._shift(), dtype)
+                if self._options.center
+                else None,
                 k=self.n_components_,
                 scale=self._scale_on(source),
                 passes=5,
