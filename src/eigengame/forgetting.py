@@ -73,10 +73,12 @@ def faded_again(reading: Read, rows: int, forget: float) -> Read:
     return again
 
 
-def certified_weights(source: Source, forget: float) -> np.ndarray | None:
-    """Return the weights (n,) that rows have in a certificate: those of one stream over the source."""
+def certified_weights(
+    source: Source, forget: float, weights: np.ndarray | None = None
+) -> np.ndarray | None:
+    """Return the weights (n,) that rows have in a certificate: sample weights, faded as by one stream."""
     if forget == 1:
-        return None
+        return weights
     refuse_unless_fading(source, forget, passes=2)
     n = source.shape[0]
     assert n is not None
@@ -85,7 +87,7 @@ def certified_weights(source: Source, forget: float) -> np.ndarray | None:
         for block in source.blocks(0, 1024):
             if block.weights is not None and not np.all(block.weights > 0):
                 _refuse_gaps(source, forget)
-    return faded_weights(n, forget)
+    return faded_weights(n, forget, weights)
 
 
 def _refuse_gaps(source: Source, forget: float) -> None:
