@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import jax
 import jax.numpy as jnp
@@ -18,19 +19,20 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
-from eigengame import refine, routes, stream
+from eigengame import alike, parameters, refine, routes, stream
 from eigengame.algorithms import REGISTRY
 from eigengame.certificate import Certificate
 from eigengame.checkpoint import Checkpoint, CheckpointError, Keeper
 from eigengame.feed import Feed, refuse_unless_finite
 from eigengame.fitted import FittedPCA
 from eigengame.fitting import Fit, Run, batch_rows
+from eigengame.forgetting import certified_weights
 from eigengame.frame import Frame, frame_of, in_range
 from eigengame.inputs import SMALL, checked_source, checked_weights
 from eigengame.model import deterministic_signs
 from eigengame.parallel.dask_engine import DaskEngine, DaskReading, DaskRun, engine_for
 from eigengame.parallel.layout import layout_of
-from eigengame.preparation import Preparation, preparation_of, same_preparation
+from eigengame.preparation import Preparation, preparation_of
 from eigengame.reading import Passes, Reading
 from eigengame.rounding import Rounding
 from eigengame.sklearn_callbacks import CallbackSupport, callback_watchers, with_callbacks
@@ -66,7 +68,8 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
     whiten : bool
         Whether `transform` scales every component to unit variance.
     forget : float
-        Weight that a row keeps for every row after it, in (0, 1]; 1 remembers all.
+        Forgetting factor in (0, 1]: each new row multiplies the weight of all earlier rows by this value. With
+        `tol` or `passes`, the weighted rows are refined; this needs dense rows of a known number.
     step_size : float, optional
         For the algorithms that have one, in units of one over a batch's largest eigenvalue.
     dtype : {"float32", "float64"}
@@ -159,6 +162,7 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
 
     _preparation: Preparation | None = None
     _stream: stream.Stream | None
+    _began: dict[str, Any]
     _stream_shape: tuple[int, int]
     _players: np.ndarray
     _frame: Frame
@@ -196,11 +200,14 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
             Dask scheduler is there. By default here, and for data of Dask on Dask.
         """
         self._validate_params()
+        parameters.refuse_unused(self.get_params(deep=False))
         source = checked_source(self, X, reset=True, streamed=True, least=2)
         on = engine_for(source, engine, checkpoint)
         weights = checked_weights(source, sample_weight)
         n, d = source.shape
         small = n is not None and n * d <= SMALL
+        # A fit that fails must not leave the memory of another one with these options.
+        self._stream, self._began = None, parameters.accumulated(self.get_params(deep=False))
         self._options = self._read_options("float64" if small else self.dtype)
         size = batch_rows(self.batch_size, source.shape, 1, self._options.dtype, source.block_rows)
         batches = None if n is None else -(-n // size)
@@ -250,13 +257,22 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
             return run.components(self._count((rows, d)))
         return run.share(min(n or d, d), float(self.n_components))
 
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> EigenGamePCA:
-        """Go on with a batch of any size from one row up: the remembered game, batch by batch.
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Update the components with a batch of any size, from one row up.
 
-        After `fit` it goes on from the memory of the fit's first pass.
+        Plays the remembered game on one device, each row once: `tol` and `passes` are not used, and `mesh` is
+        refused. After `fit` it continues from the memory of the fit's first pass, in the same precision.
+
+        The parameters that determine what is accumulated (`n_components`, `algorithm`, `extra`, `rounds`, `center`,
+        `forget` and `dtype`) must not change between calls; the others may.
         """
         self._validate_params()
+        parameters.refuse_mesh(self.mesh)
         first = getattr(self, "_stream", None) is None
+        if not first:
+            self._refuse_changes()
+        if self.algorithm in parameters.SOLVER:  # else `_begin` refuses the algorithm itself
+            parameters.refuse_unused(self.get_params(deep=False))
         source = checked_source(self, X, reset=first)
         weights = checked_weights(source, sample_weight)
         seen = self._begin(source) if first else self._stream
@@ -264,49 +280,89 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
         n, d, game = source.shape[0] or 1024, source.shape[1], self._options.game()
         with _precision(self._options.dtype):
             players = self._options.players(*self._stream_shape)
+            # Not by the number of rows of this batch: each would have a shape, and a compilation, of its own.
             size = batch_rows(
-                self.batch_size, (n, d), players, self._options.dtype, source.block_rows
+                self.batch_size, (None, d), players, self._options.dtype, source.block_rows
             )
             # Always with weights, so that ragged batches share their compilations.
             weights = np.ones(n) if weights is None and source.shape[0] else weights
             feed = self._feed(source, weights, min(size, _room_for(n)))
             seen = stream.one_pass(game, Reading(feed), seen)
             refuse_unless_finite(feed, seen.moments.scatter)
-            self._stream = seen
             self._name(routes.from_stream(seen, self._options))
+            self._stream = seen
         if first:
             self._preparation = preparation_of(source)
             self.layers_ = source.layers
         return self
 
-    def merge(self, other: EigenGamePCA) -> EigenGamePCA:
-        """Return an estimator that has seen what both have: two streams in one.
+    def merge(self, other: EigenGamePCA) -> Self:
+        """Return an estimator that has seen the rows of both.
 
-        Both must hold a remembered game of the same size, on data prepared in the same way. What is merged
-        are the memories of the one pass: refine what comes out by `fit` where more passes are to be had.
+        Merges the memories of one pass over each part: to refine the result, call `fit` on all rows.
+
+        Parameters
+        ----------
+        other : EigenGamePCA
+            Fitted with the same `n_components`, `extra`, `center` and `forget`, on the same features prepared in
+            the same way. Where both have feature names, the features of `other` are put in the order of this
+            estimator; different names are refused. Where only one has names, the order cannot be checked: it
+            is taken to be the same, with a warning.
+
+        Returns
+        -------
+        EigenGamePCA
+            Of the class and with the parameters of this estimator. If one part was played in float32 and the other
+            in float64, it is in float64. With `forget` below 1 both streams end at the same time: the rows
+            of one do not fade those of the other.
         """
         mine, theirs = self._own_stream("self"), other._own_stream("other")
-        shapes = [one.state.memory.players.shape for one in (mine, theirs)]
-        if shapes[0] != shapes[1]:
-            raise ValueError(
-                f"players have shapes {shapes[0]} and {shapes[1]}: give both the same n_components, "
-                "extra and features."
-            )
-        if not same_preparation(self._preparation, other._preparation):
-            raise ValueError(
-                "the two were fitted on data prepared in different ways: prepare one part, and the others "
-                "by what it learnt, `one.preparation.over(other)`."
-            )
-        merged = EigenGamePCA(**self.get_params())
-        kept = ("_options", "_frame", "_stream_shape", "_preparation", "layers_")
-        for name in ("n_features_in_", "feature_names_in_", *kept):
+        self._refuse_changes()
+        other._refuse_changes()
+        alike.refuse_other_options(self._options, other._options)
+        alike.refuse_other_sizes(mine.state.memory.players.shape, theirs.state.memory.players.shape)
+        alike.refuse_other_preparation(self._preparation, other._preparation)
+        alike.refuse_other_layers(self.layers_, other.layers_)
+        names, order = self._names_with(other)
+        merged = type(self)(**self.get_params(deep=False))
+        kept = ("_frame", "_stream_shape", "_began", "_preparation", "_sklearn_output_config")
+        for name in ("n_features_in_", *kept):
             if hasattr(self, name):
                 setattr(merged, name, getattr(self, name))
-        with _precision(self._options.dtype):
-            theirs = stream.reframed(theirs, other._frame, self._frame)
-            merged._stream = stream.merge(self._options.game(), mine, theirs)
-            merged._name(routes.from_stream(merged._stream, self._options))
+        if names is not None:
+            merged.feature_names_in_ = names
+        merged.layers_ = self.layers_ if self.layers_ is not None else other.layers_
+        dtype = np.promote_types(self._options.dtype, other._options.dtype)
+        merged._options = replace(self._options, dtype=dtype)
+        with _precision(dtype):
+            mine, theirs = (stream.in_precision(one, dtype) for one in (mine, theirs))
+            frame = other._frame
+            if order is not None:
+                theirs, frame = stream.reordered(theirs, order), frame.reordered(order)
+            theirs = stream.reframed(theirs, frame, self._frame)
+            seen = stream.merge(merged._options.game(), mine, theirs)
+            merged._name(routes.from_stream(seen, merged._options))
+            merged._stream = seen
         return merged
+
+    def _names_with(self, other: EigenGamePCA) -> tuple[np.ndarray | None, np.ndarray | None]:
+        """Return the feature names of a merge with another, and the order of its features, if not the same."""
+        mine, theirs = (getattr(one, "feature_names_in_", None) for one in (self, other))
+        if mine is not None and theirs is not None:
+            return mine, alike.feature_order(mine, theirs)
+        if mine is not None or theirs is not None:
+            which = "other" if theirs is None else "self"
+            warnings.warn(
+                f"{which} was fitted without feature names, so the order of features cannot be checked: it is "
+                "taken to be the same in both.",
+                UserWarning,
+                stacklevel=3,
+            )
+        return theirs if mine is None else mine, None
+
+    def _refuse_changes(self) -> None:
+        """Raise if parameters are no longer those that the stream began with."""
+        parameters.refuse_changes(self._began, self.get_params(deep=False), self._stream_shape[0])
 
     def _own_stream(self, name: str) -> stream.Stream:
         """Return the game so far, if this estimator holds one to go on with."""
@@ -329,16 +385,19 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
         check_is_fitted(self)
         watchers = watchers_of(progress)
         source = checked_source(self, X, reset=False)
-        weights = checked_weights(source, sample_weight)
+        forget = self._options.forget
+        weights = certified_weights(source, forget, checked_weights(source, sample_weight))
         on = engine_for(source, engine)
         with _precision(self._options.dtype):
             dtype, rows = self._options.dtype, source.shape[0] or self.n_samples_seen_
             total = float(rows) if weights is None else float(weights.sum())
             goal = refine.Goal(
                 source=self._reading(source, weights, watchers, on),
-                mean=jnp.asarray(self._frame.inner(self.mean_), dtype) if self.center else None,
+                mean=jnp.asarray(self._frame.inner(self.mean_), dtype)
+                if self._options.center
+                else None,
                 k=self.n_components_,
-                scale=max(total - 1, 1) / self._frame.unit**2,
+                scale=max(total - 1, 1e-12 if forget < 1 else 1) / self._frame.unit**2,
                 passes=5,
                 tol=None,
                 seed=self._options.seed + 3,
@@ -370,6 +429,7 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
             )
         if isinstance(self.n_components, Real) and not isinstance(self.n_components, Integral):
             raise ValueError(f"n_components={self.n_components!r}: a stream needs a whole number.")
+        self._began = parameters.accumulated(self.get_params(deep=False))
         self._options, (n, d) = self._read_options(self.dtype), source.shape
         k = min(n or d, d) if self.n_components is None else self._count((d, d))
         with _precision(self._options.dtype):
@@ -441,10 +501,15 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
         self, source: Source, weights: Any, watchers: Any, engine: DaskEngine | None
     ) -> Passes:
         """Return passes over other data than that of the fit, in the same frame."""
-        dtype, players = self._options.dtype, self.n_players_
+        dtype, players, forget = self._options.dtype, self.n_players_, self._options.forget
         if engine is None:
             size = batch_rows(self.batch_size, source.shape, players, dtype, source.block_rows)
             return Reading(self._feed(source, weights, size), watchers)
+        if forget < 1:
+            raise ValueError(
+                f"forget={forget} weights rows by their order, and Dask reads blocks side by side: certify "
+                "without engine, on data that is not a Dask collection."
+            )
         return DaskReading(
             engine,
             source,
@@ -464,15 +529,16 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
         found, moments, rows = fitted.found, fitted.moments, fitted.rows
         unit, scale = self._frame.unit, fitted.scale(self._options)
         strengths, total = np.maximum(found.strengths, 0), fitted.total(self._options)
+        ratios = fitted.ratios(self._options)
         centre = self._frame.outer(np.asarray(moments.mean))
         weight, scatter = float(moments.weight), np.asarray(moments.scatter, np.float64)
         left = min(rows, self.n_features_in_) - len(strengths)
 
         self.components_ = deterministic_signs(found.components)
         self.explained_variance_ = in_range(strengths / scale, unit)
-        self.explained_variance_ratio_ = fitted.ratios(self._options)
+        self.explained_variance_ratio_ = ratios
         self.singular_values_ = np.sqrt(strengths) * unit
-        self.mean_ = centre if self.center else np.zeros_like(centre)
+        self.mean_ = centre if self._options.center else np.zeros_like(centre)
         self.var_ = (scatter / weight if weight > 0 else scatter) * unit**2
         rest = max(total - strengths.sum(), 0) / scale / left if left > 0 else 0.0
         self.noise_variance_ = rest * unit**2

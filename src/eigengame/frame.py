@@ -61,6 +61,10 @@ class Frame:
         origin = 0 if self.origin is None else self.origin
         return Frame(origin + self.unit * np.asarray(mean, np.float64), self.unit)
 
+    def reordered(self, order: np.ndarray) -> Frame:
+        """Return the frame of the same rows with their features in another order, given as indices (d,)."""
+        return Frame(None if self.origin is None else self.origin[order], self.unit)
+
     def outer(self, mean: np.ndarray) -> np.ndarray:
         """Return a mean (d,) of this frame as the mean of the rows as given."""
         origin = 0 if self.origin is None else self.origin

@@ -26,6 +26,7 @@ from eigengame.frame import Frame
 from eigengame.game.memory import Memory
 from eigengame.moments import Moments
 from eigengame.outcome import Ending, Outcome
+from eigengame.parameters import accumulated
 from eigengame.preparation import Preparation
 from eigengame.routes import Options
 from eigengame.sealing import DIGEST, read_arrays, refuse_unless_sealed
@@ -100,6 +101,7 @@ def save(estimator: Any, path: Any) -> Path:
         "layers": None if estimator.layers_ is None else estimator.layers_.facts(),
         "stream_shape": list(estimator._stream_shape),
         "unit": estimator._frame.unit,
+        "began": {name: _plain(value) for name, value in estimator._began.items()},
         "preparation": None if preparation is None else preparation.facts(),
         "features_before": None if preparation is None else preparation.width,
         "provenance": provenance(estimator),
@@ -185,6 +187,8 @@ def _rebuilt(kind: type, arrays: dict[str, np.ndarray], facts: dict[str, Any]) -
     estimator._frame = Frame(arrays.get("origin"), float(facts.get("unit", 1.0)))
     estimator._players = arrays["players"]
     estimator._stream_shape = tuple(facts["stream_shape"])
+    # Files written before this was kept: parameters as they were when the file was written.
+    estimator._began = facts.get("began", accumulated(facts["parameters"]))
     estimator._provenance = facts["provenance"]
     if facts.get("preparation") is not None:
         estimator._preparation = _preparation(arrays, facts)

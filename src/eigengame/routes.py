@@ -13,6 +13,7 @@ import numpy as np
 from eigengame import covariance, stream, wide_stream
 from eigengame.algorithms import REGISTRY, Algorithm, Remembered, make
 from eigengame.feed import refuse_unless_finite
+from eigengame.forgetting import faded_again, refuse_unless_fading
 from eigengame.game.rows import DenseRows, play_dtype
 from eigengame.game.settle import settle
 from eigengame.game.sphere import orthonormalise, random_players
@@ -113,8 +114,26 @@ class Fitted(NamedTuple):
 
     def ratios(self, options: Options) -> np.ndarray:
         """Return the share of all variance that each component explains, shape (k,)."""
-        total = self.total(options)
-        return np.maximum(self.found.strengths, 0) / (total if total > 0 else 1)
+        total, strengths = self.total(options), np.maximum(self.found.strengths, 0)
+        explained = float(np.sum(strengths))
+        if explained > total + self._rounding():
+            raise ArithmeticError(
+                f"the components explain {explained:.6g}, more than the total of {total:.6g}: either "
+                f"{np.dtype(self.moments.scatter.dtype)} is too coarse for this data (pass dtype='float64', or "
+                "subtract the mean first), or this is a bug in eigengame (please report it)."
+            )
+        return strengths / (total if total > 0 else 1)
+
+    def _rounding(self) -> float:
+        """Return by how much rounding may make the strengths exceed the total."""
+        mean, weight = np.asarray(self.moments.mean, np.float64), float(self.moments.weight)
+        # Scatter is a difference of sums of squares, which round in proportion to their own size.
+        squares = float(np.sum(np.asarray(self.moments.scatter, np.float64)))
+        squares += weight * float(np.sum(mean**2))
+        # Every update rounds once more: measured, 0.2 eps for each in streams of single rows.
+        updates = self.rows if self.stream is None else int(self.stream.state.step)
+        eps = float(np.finfo(self.moments.scatter.dtype).eps)
+        return min(eps * (1000 + updates), 0.05) * squares
 
 
 def fit_by(route: str, reading: Reading, k: int, options: Options) -> Fitted:
@@ -161,6 +180,8 @@ def _in_span(reading: Reading, k: int, options: Options) -> bool:
 def _remembered(reading: Reading, k: int, options: Options) -> Fitted:
     """One remembered pass, and refinement where more passes are allowed."""
     game, d, place = options.game(), reading.feed.shape[1], reading.feed.place
+    if options.forget < 1:
+        refuse_unless_fading(reading.feed.source, options.forget, passes=options.most_passes())
     if options.hosted or _in_span(reading, k, options):
         seen = wide_stream.one_pass(
             game, reading, k, d, options.dtype, options.seed, hosted=options.hosted
@@ -175,11 +196,13 @@ def _remembered(reading: Reading, k: int, options: Options) -> Fitted:
             return fitted
         ending = Ending(Outcome.STOPPED, "remembered", 1)
         return fitted._replace(found=fitted.found._replace(ending=ending))
+    if options.forget < 1:
+        reading = faded_again(reading, seen.rows, options.forget)
     goal = Goal(
         source=reading,
         mean=seen.moments.mean if options.center else None,
         k=k,
-        scale=scale_of(seen.moments, seen.rows, fading=False),
+        scale=scale_of(seen.moments, seen.rows, fading=options.forget < 1),
         passes=options.most_passes(),
         tol=options.tol,
         seed=options.seed + 2,

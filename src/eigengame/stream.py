@@ -97,7 +97,11 @@ def take(
 
 
 def merge(algorithm: Remembered, one: Stream, other: Stream) -> Stream:
-    """Return the game of both streams together, as if one had followed the other."""
+    """Return the game of both streams together.
+
+    Without forgetting it does not matter which came first. With it both end at the same time: neither is faded by
+    the rows of the other.
+    """
     state, moments = _merge(algorithm, one.state, other.state, one.moments, other.moments)
     larger = one if one.rows >= other.rows else other
     look = (larger.rows, algorithm.components(larger.state))
@@ -135,6 +139,29 @@ def reframed(stream: Stream, frame: Frame, target: Frame) -> Stream:
     memory = memory._replace(strengths=memory.strengths * factor**2, mean=mean_of(memory.mean))
     moments = moments._replace(mean=mean_of(moments.mean), scatter=moments.scatter * factor**2)
     return stream._replace(state=stream.state._replace(memory=memory), moments=moments)
+
+
+def reordered(stream: Stream, order: np.ndarray) -> Stream:
+    """Return the same stream with its features in another order, given as indices (d,)."""
+    memory, moments = stream.state.memory, stream.moments
+    memory = memory._replace(players=memory.players[:, order], mean=memory.mean[order])
+    moments = moments._replace(mean=moments.mean[order], scatter=moments.scatter[order])
+    # Wide streams begin without a copy of their players: an array (k, 0).
+    older, newer = (
+        (rows, look[:, order] if look.shape[1] else look) for rows, look in stream.looks
+    )
+    state = stream.state._replace(memory=memory)
+    return Stream(state, moments, stream.rows, (older, newer))
+
+
+def in_precision(stream: Stream, dtype: Any) -> Stream:
+    """Return the same stream with its arrays in another dtype."""
+
+    def cast(leaf: Any) -> Any:
+        floating = hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, jnp.floating)
+        return leaf.astype(dtype) if floating else leaf
+
+    return jax.tree.map(cast, stream)
 
 
 @partial(jax.jit, static_argnums=(0, 1))

@@ -260,6 +260,17 @@ def test_forgetting_weighs_rows_by_age_however_the_stream_is_cut():
         assert float(state.memory.weight) == pytest.approx(weights.sum())
 
 
+@pytest.mark.parametrize("rate", [1e-4, 1e-6, 1e-8])
+def test_forgetting_slowly_is_not_rounded_to_another_rate_in_float32(rate):
+    rows, forget = as_rows(np.ones((1000, 2), np.float32)), 1 - rate
+    faded, keep = jax.jit(Remembered(forget=forget).fade, static_argnums=1)(rows, "float32")
+    assert keep.dtype == np.float32
+    # Half a unit in the last place below 1, and a rounding of the exponent.
+    np.testing.assert_allclose(float(keep), forget**1000, rtol=0, atol=7e-8)
+    weights = np.asarray(faded.roots, np.float64) ** 2
+    np.testing.assert_allclose(weights, forget ** np.arange(1000)[::-1], rtol=3e-7)
+
+
 def test_forgetting_follows_a_stream_that_drifts():
     before, after = (
         gaussian(2000, testing.exponential(D, 1, 1e-2), 1),

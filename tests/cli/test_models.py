@@ -125,3 +125,45 @@ def test_demo_fits_shows_and_writes_a_report(run):
     assert "1797 images" in done.out
     assert "every component is within tol" in done.out
     assert Path("eigengame-demo.html").is_file()
+
+
+def test_merge_aligns_columns_by_name_and_refuses_other_options(run, x, pca):
+    names = [f"f{i}" for i in range(x.shape[1])]
+    for name, order in (("one", slice(None)), ("two", slice(None, None, -1))):
+        lines = [",".join(names[order]), *(",".join(map(repr, map(float, r[order]))) for r in x)]
+        Path(f"{name}.csv").write_text("\n".join(lines) + "\n")
+        run("fit", f"{name}.csv", "-k", K, "-q")
+    assert run("merge", "one.safetensors", "two.safetensors", "-o", "both.safetensors").code == 0
+    merged = EigenGamePCA.load("both.safetensors")
+    assert list(merged.feature_names_in_) == names
+    assert metrics.angular_error(merged.components_, pca.components_).max() < 1e-3
+    run("fit", "one.csv", "-k", K, "-q", "--no-center", "-o", "plain.safetensors")
+    done = run("merge", "one.safetensors", "plain.safetensors", "-o", "all.safetensors")
+    assert (done.code, "center=True and center=False" in done.err) == (1, True)
+
+
+def test_merge_warns_where_only_one_model_has_names(run, x, data):
+    names = [f"f{i}" for i in range(x.shape[1])]
+    lines = [",".join(names), *(",".join(map(repr, map(float, row))) for row in x)]
+    Path("named.csv").write_text("\n".join(lines) + "\n")
+    run("fit", "named.csv", "-k", K, "-q")
+    run("fit", data, "-k", K, "-q", "-o", "plain.safetensors")
+    done = run("merge", "named.safetensors", "plain.safetensors", "-o", "all.safetensors")
+    assert done.code == 0
+    assert "Warning: plain.safetensors" in done.err
+    assert "order of features cannot be checked" in done.err
+
+
+def test_fit_that_forgets_is_refined_on_the_rows_as_they_are_weighted(run, x, data):
+    done = run("fit", data, "-k", K, "--forget", 0.99, "--tol", 0.01, "-q", "--json")
+    assert sum(json.loads(done.out)["share"]) <= 1
+    weights = 0.99 ** np.arange(ROWS)[::-1]
+    about = x - weights @ x / weights.sum()
+    truth = metrics.true_components(np.sqrt(weights)[:, None] * about, K)[1]
+    found = EigenGamePCA.load("data.safetensors").components_.astype(float)
+    assert metrics.angular_error(found, truth).max() < 0.01
+
+
+def test_fit_refuses_options_that_its_algorithm_makes_no_use_of(run, data):
+    done = run("fit", data, "-k", K, "--algorithm", "oja", "--tol", 0.01, "-q")
+    assert (done.code, "tol=0.01" in done.err) == (1, True)

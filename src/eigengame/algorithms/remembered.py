@@ -8,6 +8,7 @@ merge by playing one on the other.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
@@ -67,8 +68,8 @@ class Remembered:
     center : bool
         Whether to play on the rows less their mean, exactly, as the mean becomes known.
     forget : float
-        Weight that a row keeps for every row after it, in (0, 1]; 1 remembers everything,
-        $1 - 1/N$ about the last $N$ rows.
+        Forgetting factor in (0, 1]: each new row multiplies the weight of all earlier rows by it. 1 remembers
+        everything, $1 - 1/N$ about the last $N$ rows.
     space : {"auto", "score", "gram"}
         Where to play a batch: by a cost model, in score space, or in Gram space.
     seed : int
@@ -264,10 +265,11 @@ class Remembered:
         roots = rows.constant()[:, 0]
         counts = (roots > 0).astype(dtype)
         after = jnp.cumsum(counts[::-1])[::-1]
-        base = jnp.asarray(self.forget, dtype)
-        fading = jnp.sqrt(base ** (after - counts))
+        # By its logarithm: a factor near 1 would be rounded to another rate of forgetting, or to 1.
+        rate = jnp.asarray(math.log(self.forget), dtype)
+        fading = jnp.exp(rate / 2 * (after - counts))
         faded = replace(rows, values=fading[:, None] * rows.values, roots=fading * roots, mean=None)
-        return faded, base ** after[0]
+        return faded, jnp.exp(rate * after[0])
 
 
 def _tidied(state: RememberedState) -> jax.Array:

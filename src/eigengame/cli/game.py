@@ -83,7 +83,7 @@ class Game:
     forget: Annotated[
         float,
         typer.Option(
-            help="Weight a row keeps for every row after it; 1 forgets nothing.",
+            help="Factor by which each new row multiplies the weight of earlier rows; 1 forgets nothing.",
             rich_help_panel=PLAY,
         ),
     ] = 1.0

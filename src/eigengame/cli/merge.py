@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from pathlib import Path
 from typing import Annotated
 
@@ -30,7 +32,8 @@ def merge(
 ) -> None:
     """Merge models of parts of the data, such as days or shards, into a model of all of it.
 
-    All must be fitted by the remembered game, with the same number of components and features.
+    All must be fitted by the remembered game, with the same options, on the same features. Features are aligned by
+    name where the models have names.
     """
     if len(models) < 2:
         raise typer.BadParameter("give two models or more.", param_hint="MODEL")
@@ -41,11 +44,15 @@ def merge(
     merged = EigenGamePCA.load(models[0])
     for path in models[1:]:
         try:
-            merged = merged.merge(EigenGamePCA.load(path))
+            with warnings.catch_warnings(record=True) as given:
+                warnings.simplefilter("always", UserWarning)
+                merged = merged.merge(EigenGamePCA.load(path))
         except ModelFileError:
             raise
         except ValueError as error:
             raise ValueError(f"{path} cannot be merged with {models[0]}: {error}") from None
+        for one in given:
+            print(f"Warning: {path} and {models[0]}: {one.message}", file=sys.stderr)
     merged._source = {"name": " + ".join(map(str, models))}
     merged.save(output)
     if json:
