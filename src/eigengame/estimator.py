@@ -25,7 +25,7 @@ from eigengame.checkpoint import Checkpoint, Keeper
 from eigengame.feed import Feed, refuse_unless_finite
 from eigengame.fitted import FittedPCA
 from eigengame.fitting import Fit, Run, batch_rows
-from eigengame.inputs import SMALL, checked_source, checked_weights
+from eigengame.inputs import SMALL, checked_source, checked_weights, in_precision
 from eigengame.model import deterministic_signs
 from eigengame.parallel.dask_engine import DaskEngine, DaskReading, DaskRun, engine_for
 from eigengame.preparation import Preparation, preparation_of, same_preparation
@@ -197,6 +197,7 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
         n, d = source.shape
         small = n is not None and n * d <= SMALL
         self._options = self._read_options("float64" if small else self.dtype)
+        source = in_precision(source, self._options.dtype)
         keeper = self._keeper(checkpoint, source)
         size = batch_rows(self.batch_size, source.shape, 1, self._options.dtype, source.block_rows)
         batches = None if n is None else -(-n // size)
@@ -254,6 +255,7 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
         weights = checked_weights(source, sample_weight)
         seen = self._begin(source) if first else self._stream
         assert seen is not None
+        source = in_precision(source, self._options.dtype)
         n, d, game = source.shape[0] or 1024, source.shape[1], self._options.game()
         with _precision(self._options.dtype):
             players = self._options.players(*self._stream_shape)
@@ -321,6 +323,7 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
         watchers = watchers_of(progress)
         source = checked_source(self, X, reset=False)
         on = engine_for(source, engine)
+        source = in_precision(source, self._options.dtype)
         with _precision(self._options.dtype):
             dtype = self._options.dtype
             goal = refine.Goal(

@@ -115,6 +115,11 @@ def checked_weights(source: Source, sample_weight: Any) -> np.ndarray | None:
     return np.asarray(_check_sample_weight(sample_weight, stand_in, ensure_non_negative=True))
 
 
+def in_precision(source: Source, dtype: Any) -> Source:
+    """Return a source whose values are computed in the precision of the fit."""
+    return source.in_float64() if np.dtype(dtype) == np.float64 else source
+
+
 def is_other(X: Any) -> bool:
     """Say whether X is for `as_source` rather than for scikit-learn's checks."""
     if isinstance(X, (Source, str, os.PathLike)):

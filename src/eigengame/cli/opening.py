@@ -92,9 +92,9 @@ class Preparing:
         ),
     ] = None
     scale: Annotated[
-        Literal["two-pass", "running"] | None,
+        Literal["two-pass"] | None,
         typer.Option(
-            help="Bring columns to unit variance: by one more pass, or by what was read so far.",
+            help="Scale columns to unit variance, which takes one more pass.",
             rich_help_panel=PREPARE,
         ),
     ] = None
@@ -127,10 +127,15 @@ def opened_for_fit(data: str, opening: Opening, preparing: Preparing) -> Any:
     options, names = opening.options(), opening.names()
     if preparing.weights is not None:
         options["weights"] = preparing.weights
-    if names is not None and _is_table(data):
-        # A table leaves columns out as it is read: they may hold no numbers.
+    if names is not None and _is_table(data) and preparing.counts != "log-normalise":
+        # A table leaves columns out as it is read: they may hold no numbers. Totals of rows need all of them.
         options["columns"], names = names, None
-    source = as_source(data, **options)
+    if names is not None and preparing.counts == "log-normalise":
+        from eigengame.preparation.prepared import opened_whole
+
+        source = opened_whole(data, **options)
+    else:
+        source = as_source(data, **options)
     if preparing.shuffle is not None:
         from eigengame import shuffled
 
@@ -154,7 +159,8 @@ def opened_for_model(data: str, opening: Opening, model: Any) -> Any:
     from eigengame.sources import as_source
 
     options, names = opening.options(), opening.names()
-    if names is None and _is_table(data) and hasattr(model, "feature_names_in_"):
+    chosen = model._preparation is None or not model._preparation.whole_rows
+    if names is None and chosen and _is_table(data) and hasattr(model, "feature_names_in_"):
         names = [str(name) for name in model.feature_names_in_]
     return as_source(data, **options if names is None else options | {"columns": names})
 

@@ -39,6 +39,11 @@ class Missing(Step):
     policy: str = "raise"
     means: np.ndarray | None = None
 
+    @property
+    def rounds(self) -> bool:
+        """Whether new numbers are computed: means are, which are rounded to the block's precision."""
+        return self.policy == "mean"
+
     def learn(self, source: Learnable) -> Missing:
         """Return the step with the means of what is there, where they are to be put: one pass."""
         if self.policy != "mean":

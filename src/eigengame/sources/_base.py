@@ -98,6 +98,13 @@ class Source(abc.ABC):
     def blocks(self, start: int, size: int) -> Iterator[Block]:
         """Give the rows from `start` on in blocks of `size`, the last one shorter."""
 
+    def in_float64(self) -> Source:
+        """Return a source of the same rows whose values are computed in float64.
+
+        Sources that only read numbers return themselves.
+        """
+        return self
+
     def fingerprint(self) -> dict[str, Any]:
         """Return what tells this source from a changed one, without reading it: plain JSON."""
         return {"name": self.name, "shape": list(self.shape), "dtype": str(np.dtype(self.dtype))}

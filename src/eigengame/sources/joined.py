@@ -58,6 +58,12 @@ class JoinedSource(Source):
             return recut(pieces, 0, size)
         return recut((block for one in waiting for block in one.blocks(0, size)), start, size)
 
+    def in_float64(self) -> Source:
+        """Return the same rows, computed in float64 by each member."""
+        members = [one.in_float64() for one in self.members]
+        alike = all(one is other for one, other in zip(members, self.members, strict=True))
+        return self if alike else JoinedSource(members)
+
     def fingerprint(self) -> dict[str, Any]:
         """Return those of all files."""
         return super().fingerprint() | {"files": [one.fingerprint() for one in self.members]}

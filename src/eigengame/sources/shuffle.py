@@ -55,6 +55,18 @@ class Shuffled(Source):
         pieces = (Block(self._piece(number)) for number in order[first:])
         return recut(pieces, start - before, size)
 
+    def in_float64(self) -> Source:
+        """Return the same rows in the same order, computed in float64."""
+        read = self._source.in_float64()
+        if read is self._source:
+            return self
+        if not isinstance(read, Random):
+            raise SourceError(
+                f"{self.name}: in_float64() of a {type(self._source).__name__} must return rows that can be "
+                "read from anywhere, to be shuffled."
+            )
+        return Shuffled(read, self._seed, self._block)
+
     def order(self) -> np.ndarray:
         """Return the place in the source of each row that comes, shape (n,)."""
         return np.concatenate([self._rows(number) for number in self._blocks()[0]])
