@@ -22,11 +22,13 @@ from eigengame import refine, routes, stream
 from eigengame.algorithms import REGISTRY
 from eigengame.certificate import Certificate
 from eigengame.checkpoint import Checkpoint, Keeper
+from eigengame.counted_rows import refuse_unless_counted, refuse_unless_enough
 from eigengame.feed import Feed, refuse_unless_finite
 from eigengame.fitted import FittedPCA
 from eigengame.fitting import Fit, Run, batch_rows
 from eigengame.inputs import SMALL, checked_source, checked_weights, in_precision
 from eigengame.model import deterministic_signs
+from eigengame.outcome import Outcome
 from eigengame.parallel.dask_engine import DaskEngine, DaskReading, DaskRun, engine_for
 from eigengame.preparation import Preparation, preparation_of, same_preparation
 from eigengame.reading import Passes, Reading
@@ -181,7 +183,9 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
             prepared as it is read, and the model prepares in the same way what it is given later.
         y : ignored
         sample_weight : array of shape (n_samples,), optional
-            How often each row counts.
+            How often each row counts: a row of weight 2 counts as two rows, one of weight 0 is left out.
+            Weights with a mean below 1 are relative: variances are those of the weights scaled to a mean
+            of 1.
         checkpoint : path or Checkpoint, optional
             Folder to keep the run in. The same call with the same folder goes on where it stopped.
         progress : bool, Watcher or sequence of Watcher
@@ -236,12 +240,20 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
                 f"n_components={self.n_components!r}: {run.source.name} does not know its number of "
                 "rows, so give a whole number."
             )
-        # A row of weight 3 is three rows: weighted and repeated data must agree on "all".
-        rows = d if n is None else n if run.weights is None else int(np.ceil(run.weights.sum()))
+        rows = d if n is None else n
+        if run.weights is not None:
+            # A row of weight 3 is three rows: weighted and repeated data must agree on "all". Weights that
+            # add up to less than the number of rows are relative.
+            rows = max(np.count_nonzero(run.weights), int(np.ceil(run.weights.sum())))
+            refuse_unless_counted(run.source.name, np.count_nonzero(run.weights), rows, 2)
         if self.n_components is None:
             return run.all_components(min(rows, d))
         if isinstance(self.n_components, Integral):
-            return run.components(self._count((rows, d)))
+            found = run.components(self._count((rows, d)))
+            seen = found.fitted
+            if seen.found.ending.outcome is not Outcome.STOPPED:
+                refuse_unless_enough(run.source.name, found.k, seen.rows, seen.moments.weight)
+            return found
         return run.share(min(n or d, d), float(self.n_components))
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> EigenGamePCA:
@@ -267,6 +279,7 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
             feed = self._feed(source, weights, min(size, _room_for(n)))
             seen = stream.one_pass(game, Reading(feed), seen)
             refuse_unless_finite(feed, seen.moments.scatter)
+            refuse_unless_counted(source.name, seen.rows, seen.moments.weight)
             self._stream = seen
             self._name(routes.from_stream(seen, self._options))
         if first:

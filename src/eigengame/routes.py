@@ -13,6 +13,7 @@ import numpy as np
 from eigengame import stream, wide_stream
 from eigengame.algorithms import REGISTRY, Algorithm, Remembered, make
 from eigengame.certificate import certificate
+from eigengame.counted_rows import refuse_unless_counted
 from eigengame.feed import refuse_unless_finite
 from eigengame.game.rows import DenseRows, SymmetricRows, full_product, play_dtype
 from eigengame.game.settle import settle
@@ -128,11 +129,18 @@ def fit_by(route: str, reading: Reading, k: int, options: Options) -> Fitted:
 
 
 def scale_of(moments: Moments, rows: int, *, fading: bool) -> float:
-    """Return what M is divided by to be a covariance: one less than the weight of the rows."""
+    """Return what M is divided by to be a covariance: one less than the weight of the rows.
+
+    Weights with a mean below 1 are relative, not counts of rows: the divisor is then that of the same
+    weights scaled to a mean of 1, times the scale. `rows` are those with a weight above 0.
+    """
     weight = float(moments.weight)
+    if fading:
+        return max(weight - 1, weight / 2, 1e-300)
     # An exact count where there is one: float32 counts lose single rows beyond 16 million.
-    near = not fading and abs(weight - rows) <= 1e-6 * rows
-    return max((rows if near else weight) - 1, 1e-12 if fading else 1)
+    if abs(weight - rows) <= 1e-6 * rows:
+        return max(rows - 1, 1)
+    return max(weight - min(1.0, weight / max(rows, 1)), 1e-300)
 
 
 def from_stream(seen: stream.Stream, options: Options) -> Fitted:
@@ -170,6 +178,7 @@ def _remembered(reading: Reading, k: int, options: Options) -> Fitted:
         begun = stream.begin(game, k, d, options.dtype, options.seed, place)
         seen = stream.one_pass(game, reading, begun, place)
     refuse_unless_finite(reading.feed, seen.moments.scatter)
+    refuse_unless_counted(reading.feed.source.name, seen.rows, seen.moments.weight, 2)
     if options.most_passes() == 1 or reading.stopped:
         fitted = from_stream(stream.gathered(seen, d, place), options)
         if not reading.stopped:
@@ -199,6 +208,7 @@ def _covariance(reading: Reading, k: int, options: Options) -> Fitted:
         _add_covariance, (zero, no_moments(d, options.dtype, place), 0), task="covariance"
     )
     refuse_unless_finite(reading.feed, moments.scatter)
+    refuse_unless_counted(reading.feed.source.name, rows, moments.weight, 2)
     total, moments = place.gathered(total, d, d), gathered_moments(moments, d, place)
     if options.center:
         total = total - moments.weight * moments.mean[:, None] * moments.mean[None, :]
@@ -239,6 +249,7 @@ def _steps(route: str, reading: Reading, k: int, options: Options) -> Fitted:
         _count_moments, (no_moments(d, options.dtype, place), 0), task="moments"
     )
     refuse_unless_finite(reading.feed, moments.scatter)
+    refuse_unless_counted(reading.feed.source.name, rows, moments.weight, 2)
     mean = moments.mean if options.center else None
     first = reading.feed.first()
     unit = _unit(first, mean, d, place)
