@@ -48,14 +48,25 @@ class Opening:
     image_size: Annotated[
         str | None,
         typer.Option(
-            metavar="HxW", help="Size to bring images to, such as 32x32.", rich_help_panel=OPEN
+            metavar="HxW",
+            help="Size to bring images to, such as 32x32; needed if they have different sizes.",
+            rich_help_panel=OPEN,
+        ),
+    ] = None
+    grey: Annotated[
+        bool | None,
+        typer.Option(
+            "--grey/--colour",
+            help="Read images with one channel or with three; one if all of them are grey.",
+            rich_help_panel=OPEN,
+            show_default=False,
         ),
     ] = None
 
     def options(self) -> dict[str, Any]:
         """Return what a source takes, by its names, columns by name apart."""
         given: dict[str, Any] = {"key": self.key, "layer": self.layer}
-        given |= {"columns": self.raw_columns, "dtype": self.raw_dtype}
+        given |= {"columns": self.raw_columns, "dtype": self.raw_dtype, "grey": self.grey}
         if self.image_size is not None:
             given["size"] = whole_numbers(self.image_size, "--image-size")
         return {name: value for name, value in given.items() if value is not None}
