@@ -34,6 +34,7 @@ from eigengame.preparation import Preparation, preparation_of, same_preparation
 from eigengame.reading import Passes, Reading
 from eigengame.sklearn_callbacks import CallbackSupport, callback_watchers, with_callbacks
 from eigengame.sources import Source, far_origin
+from eigengame.sources._alleles import refuse_other_alleles
 from eigengame.watch import call, watchers_of
 
 
@@ -156,6 +157,7 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
         self.random_state = random_state
 
     _preparation: Preparation | None = None
+    _alleles: list[str] | None = None
     _stream: stream.Stream | None
     _stream_shape: tuple[int, int]
     _players: np.ndarray
@@ -244,8 +246,9 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
         if run.weights is not None:
             # A row of weight 3 is three rows: weighted and repeated data must agree on "all". Weights that
             # add up to less than the number of rows are relative.
-            rows = max(np.count_nonzero(run.weights), int(np.ceil(run.weights.sum())))
-            refuse_unless_counted(run.source.name, np.count_nonzero(run.weights), rows, 2)
+            counted, total = int(np.count_nonzero(run.weights)), float(run.weights.sum())
+            refuse_unless_counted(run.source.name, counted, total, 2)
+            rows = max(counted, int(np.ceil(total)))
         if self.n_components is None:
             return run.all_components(min(rows, d))
         if isinstance(self.n_components, Integral):
@@ -305,8 +308,13 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
                 "the two were fitted on data prepared in different ways: prepare one part, and the others "
                 "by what it learnt, `one.preparation.over(other)`."
             )
+        if self._alleles is not None and other._alleles is not None:
+            names = (self.feature_names_in_, other.feature_names_in_)
+            refuse_other_alleles(
+                "other", names[1], other._alleles, names[0], self._alleles, "of self"
+            )
         merged = EigenGamePCA(**self.get_params())
-        kept = ("_options", "_origin", "_stream_shape", "_preparation", "layers_")
+        kept = ("_options", "_origin", "_stream_shape", "_preparation", "_alleles", "layers_")
         for name in ("n_features_in_", "feature_names_in_", *kept):
             if hasattr(self, name):
                 setattr(merged, name, getattr(self, name))

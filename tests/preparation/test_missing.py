@@ -121,7 +121,9 @@ def test_an_unknown_policy_is_refused():
 def test_a_column_without_any_value_has_no_mean(make):
     x = holed(8)
     x[:, [1, 4]] = np.nan
-    with pytest.raises(SourceError, match=r"without any value.*: 1, 4\. Leave them out by columns="):
+    with pytest.raises(
+        SourceError, match=r"without any value.*: 1, 4\. Leave them out by columns="
+    ):
         prepare(make(x), missing="mean")
     source = ArraySource(x)
     source.feature_names = list("abcdef")

@@ -51,12 +51,13 @@ class Prepared(Source):
         self._read = source.in_float64() if float64 else source
         self.name, self.again = source.name, source.again
         self.sparse = source.sparse and not any(step.dense for step in steps)
-        width, names = source.shape[1], source.feature_names
+        width, names, alleles = source.shape[1], source.feature_names, source.alleles
         dtype = np.dtype(np.float64 if float64 else source.dtype)
         for step in steps:
-            width, names = step.width(width), step.names(names)
+            width, names, alleles = step.width(width), step.names(names), step.names(alleles)
             dtype = np.result_type(dtype, np.float32) if step.floating else dtype
-        self.shape, self.dtype, self.feature_names = (source.shape[0], width), dtype, names
+        self.shape, self.dtype = (source.shape[0], width), dtype
+        self.feature_names, self.alleles = names, alleles
         if not any(isinstance(step, Columns) for step in steps):
             self.image_shape = source.image_shape
 

@@ -45,7 +45,7 @@ class Shuffled(Source):
         self._source, self._seed, self._block = source, seed, -(-block // chunk) * chunk
         self.name, self.shape, self.dtype = source.name, source.shape, source.dtype
         self.sparse, self.feature_names = source.sparse, source.feature_names
-        self.image_shape = source.image_shape
+        self.image_shape, self.alleles = source.image_shape, source.alleles
 
     def blocks(self, start: int, size: int) -> Iterator[Block]:
         """Give the rows from `start` on in blocks of `size`; whole blocks before it are not read."""
