@@ -97,7 +97,7 @@ def chosen(name: str, found: Mapping[str, Array], key: str | None) -> str:
     example = (candidates or list(tables))[0]
     raise SourceError(
         f"{name} has {len(tables)} arrays with rows: choose one, for example by key={example!r} (--key {example}). "
-        f"It holds {listed(tables | found)}."
+        f"It holds {listed({**tables, **found})}."
     )
 
 
