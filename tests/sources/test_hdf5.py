@@ -98,6 +98,34 @@ def test_bounds_of_a_grid_are_never_chosen_but_by_key(path):
         as_source(path)
 
 
+def test_numbers_that_mark_missing_values_become_nan(path):
+    holed = X.copy()
+    holed[3, 1], holed[20, 4] = 1e20, -999
+    write(path, air=holed)
+    with h5py.File(path, "a") as file:
+        file["air"].attrs["_FillValue"] = np.array([1e20], np.float32)
+        file["air"].attrs["missing_value"] = -999.0
+    expected = np.where(np.isin(holed, np.float32([1e20, -999])), np.nan, holed)
+    source = as_source(path)
+    assert np.isnan(expected).sum() == 2
+    assert_same_rows(source, expected)
+    np.testing.assert_array_equal(source.read_columns(2, 9, 1, 3), expected[2:9, 1:3])
+
+
+def test_missing_or_packed_whole_numbers_are_refused(path):
+    write(path, air=np.arange(N * D).reshape(N, D))
+    with h5py.File(path, "a") as file:
+        file["air"].attrs["_FillValue"] = 13
+    with pytest.raises(
+        SourceError, match=r"row 2 has the value 13, which the file marks as missing"
+    ):
+        as_source(path).read(0, 5)
+    with h5py.File(path, "a") as file:
+        file["air"].attrs["scale_factor"] = 0.01
+    with pytest.raises(SourceError, match=r"is packed \(scale_factor=0\.01\)"):
+        as_source(path)
+
+
 def test_pictures_are_flattened(path):
     pictures = np.arange(N * 12, dtype=np.uint8).reshape(N, 2, 2, 3)
     source = as_source(write(path, pictures=pictures))
