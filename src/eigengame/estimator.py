@@ -23,13 +23,15 @@ from eigengame import alike, parameters, refine, routes, stream
 from eigengame.algorithms import REGISTRY
 from eigengame.certificate import Certificate
 from eigengame.checkpoint import Checkpoint, CheckpointError, Keeper
+from eigengame.counted_rows import refuse_unless_counted, refuse_unless_enough
 from eigengame.feed import Feed, refuse_unless_finite
 from eigengame.fitted import FittedPCA
 from eigengame.fitting import Fit, Run, batch_rows
 from eigengame.forgetting import certified_weights
 from eigengame.frame import Frame, frame_of, in_range
-from eigengame.inputs import SMALL, checked_source, checked_weights
+from eigengame.inputs import SMALL, checked_source, checked_weights, in_precision
 from eigengame.model import deterministic_signs
+from eigengame.outcome import Outcome
 from eigengame.parallel.dask_engine import DaskEngine, DaskReading, DaskRun, engine_for
 from eigengame.parallel.layout import layout_of
 from eigengame.preparation import Preparation, preparation_of
@@ -37,6 +39,7 @@ from eigengame.reading import Passes, Reading
 from eigengame.rounding import Rounding
 from eigengame.sklearn_callbacks import CallbackSupport, callback_watchers, with_callbacks
 from eigengame.sources import Source
+from eigengame.sources._alleles import refuse_other_alleles
 from eigengame.sources._digest import digest_of_array
 from eigengame.watch import call, watchers_of
 
@@ -161,6 +164,7 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
         self.random_state = random_state
 
     _preparation: Preparation | None = None
+    _alleles: list[str] | None = None
     _stream: stream.Stream | None
     _began: dict[str, Any]
     _stream_shape: tuple[int, int]
@@ -190,7 +194,9 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
             prepared as it is read, and the model prepares in the same way what it is given later.
         y : ignored
         sample_weight : array of shape (n_samples,), optional
-            How often each row counts.
+            How often each row counts: a row of weight 2 counts as two rows, one of weight 0 is left out.
+            Weights with a mean below 1 are relative: variances are those of the weights scaled to a mean
+            of 1.
         checkpoint : path or Checkpoint, optional
             Folder to keep the run in. The same call with the same folder goes on where it stopped.
         progress : bool, Watcher or sequence of Watcher
@@ -209,6 +215,7 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
         # A fit that fails must not leave the memory of another one with these options.
         self._stream, self._began = None, parameters.accumulated(self.get_params(deep=False))
         self._options = self._read_options("float64" if small else self.dtype)
+        source = in_precision(source, self._options.dtype)
         size = batch_rows(self.batch_size, source.shape, 1, self._options.dtype, source.block_rows)
         batches = None if n is None else -(-n // size)
         watchers = [*watchers_of(progress), *callback_watchers(self, batches)]
@@ -249,12 +256,21 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
                 f"n_components={self.n_components!r}: {run.source.name} does not know its number of "
                 "rows, so give a whole number."
             )
-        # A row of weight 3 is three rows: weighted and repeated data must agree on "all".
-        rows = d if n is None else n if run.weights is None else int(np.ceil(run.weights.sum()))
+        rows = d if n is None else n
+        if run.weights is not None:
+            # A row of weight 3 is three rows: weighted and repeated data must agree on "all". Weights that
+            # add up to less than the number of rows are relative.
+            counted, total = int(np.count_nonzero(run.weights)), float(run.weights.sum())
+            refuse_unless_counted(run.source.name, counted, total, 2)
+            rows = max(counted, int(np.ceil(total)))
         if self.n_components is None:
             return run.all_components(min(rows, d))
         if isinstance(self.n_components, Integral):
-            return run.components(self._count((rows, d)))
+            found = run.components(self._count((rows, d)))
+            seen = found.fitted
+            if seen.found.ending.outcome is not Outcome.STOPPED:
+                refuse_unless_enough(run.source.name, found.k, seen.rows, seen.moments.weight)
+            return found
         return run.share(min(n or d, d), float(self.n_components))
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -277,6 +293,7 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
         weights = checked_weights(source, sample_weight)
         seen = self._begin(source) if first else self._stream
         assert seen is not None
+        source = in_precision(source, self._options.dtype)
         n, d, game = source.shape[0] or 1024, source.shape[1], self._options.game()
         with _precision(self._options.dtype):
             players = self._options.players(*self._stream_shape)
@@ -289,6 +306,7 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
             feed = self._feed(source, weights, min(size, _room_for(n)))
             seen = stream.one_pass(game, Reading(feed), seen)
             refuse_unless_finite(feed, seen.moments.scatter)
+            refuse_unless_counted(source.name, seen.rows, seen.moments.weight)
             self._name(routes.from_stream(seen, self._options))
             self._stream = seen
         if first:
@@ -323,10 +341,19 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
         alike.refuse_other_sizes(mine.state.memory.players.shape, theirs.state.memory.players.shape)
         alike.refuse_other_preparation(self._preparation, other._preparation)
         alike.refuse_other_layers(self.layers_, other.layers_)
+        if self._alleles is not None and other._alleles is not None:
+            refuse_other_alleles(
+                "other",
+                other.feature_names_in_,
+                other._alleles,
+                self.feature_names_in_,
+                self._alleles,
+                "of self",
+            )
         names, order = self._names_with(other)
         merged = type(self)(**self.get_params(deep=False))
         kept = ("_frame", "_stream_shape", "_began", "_preparation", "_sklearn_output_config")
-        for name in ("n_features_in_", *kept):
+        for name in ("n_features_in_", "_alleles", *kept):
             if hasattr(self, name):
                 setattr(merged, name, getattr(self, name))
         if names is not None:
@@ -388,8 +415,11 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
         forget = self._options.forget
         weights = certified_weights(source, forget, checked_weights(source, sample_weight))
         on = engine_for(source, engine)
+        source = in_precision(source, self._options.dtype)
         with _precision(self._options.dtype):
             dtype, rows = self._options.dtype, source.shape[0] or self.n_samples_seen_
+            if weights is not None:
+                rows = int(np.count_nonzero(weights))
             total = float(rows) if weights is None else float(weights.sum())
             goal = refine.Goal(
                 source=self._reading(source, weights, watchers, on),
@@ -397,7 +427,7 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
                 if self._options.center
                 else None,
                 k=self.n_components_,
-                scale=max(total - 1, 1e-12 if forget < 1 else 1) / self._frame.unit**2,
+                scale=routes.divisor(total, rows, fading=forget < 1) / self._frame.unit**2,
                 passes=5,
                 tol=None,
                 seed=self._options.seed + 3,

@@ -144,13 +144,13 @@ class Feed:
                     "fill what is missing, or prepare the data first."
                 )
             values = block.values[offset : offset + own, slice(*columns)]
-            yield begin + offset, len(block), Block(values)
+            yield begin + min(offset, len(block)), len(block), Block(values)
             begin += len(block)
 
     def _batch(self, begin: int, read: int, block: Block) -> Batch:
         """Return a block as rows of this feed's shape."""
         own = len(block)
-        counted = read if block.weights is None else int(np.count_nonzero(block.weights))
+        counted = self._counted(begin, read, block)
         weights = block.weights
         if self.weights is not None:
             given = self.weights[begin : begin + own]
@@ -173,6 +173,18 @@ class Feed:
                 return Batch(self._raw(np.asarray(block.values), np.sqrt(padded)), read, counted)
             rows = self._dense(np.asarray(block.values), padded, weights is not None)
             return Batch(rows, read, counted)
+
+    def _counted(self, begin: int, read: int, block: Block) -> int:
+        """Return how many rows of the whole batch have a weight above 0."""
+        if self.weights is None:
+            return read if block.weights is None else int(np.count_nonzero(block.weights))
+        if block.weights is not None:
+            given = self.weights[begin : begin + len(block)]
+            return int(np.count_nonzero(given * block.weights))
+        # The block of one process among several begins within the batch.
+        shared = self.place.processes > 1 and not self.source.sparse
+        first = begin - (min(self.place.own_rows(self.size)[0], read) if shared else 0)
+        return int(np.count_nonzero(self.weights[first : first + read]))
 
     def _dense(self, values: np.ndarray, weights: np.ndarray, weighted: bool) -> DenseRows:
         """Return dense rows: subtracted, weighted and filled up."""

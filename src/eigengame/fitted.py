@@ -21,10 +21,12 @@ class FittedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     """What an estimator does once it is fitted; how that came about is its own."""
 
     whiten: bool
+    center: bool
     components_: np.ndarray
     explained_variance_: np.ndarray
     mean_: np.ndarray
     noise_variance_: float
+    n_samples_seen_: int
     _preparation: Preparation | None
 
     def transform(self, X: Any) -> Any:
@@ -90,6 +92,11 @@ class FittedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     def _model(self) -> Model:
         """Return what was found, without how."""
+        if self.n_samples_seen_ < 2 and self.center:
+            raise ValueError(
+                f"the estimator has seen {self.n_samples_seen_} row: components need at least two. Call "
+                "partial_fit with more rows first."
+            )
         return Model(self.components_, self.explained_variance_, self.mean_, self.noise_variance_)
 
     @property

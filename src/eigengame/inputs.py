@@ -14,6 +14,7 @@ from scipy import sparse
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from eigengame.sources import Source, SourceError, as_source, is_paths, is_table, library_of
+from eigengame.sources._alleles import refuse_other_alleles
 from eigengame.sources.iterators import tensor_to_numpy
 
 SMALL = 2**18
@@ -52,6 +53,8 @@ def checked_source(
     least : int
         Rows needed.
     """
+    if reset:
+        estimator._alleles = None
     preparation = None if reset else estimator._preparation
     if preparation is None and not is_other(X):
         X = to_numpy(X)
@@ -79,6 +82,7 @@ def checked_source(
             del estimator.feature_names_in_
         if source.feature_names is not None:
             estimator.feature_names_in_ = np.asarray(source.feature_names, dtype=object)
+        estimator._alleles = None if source.alleles is None else list(source.alleles)
     elif d != estimator.n_features_in_:
         raise SourceError(
             f"{source.name} has {d} features, but the fit had {estimator.n_features_in_}: give the same "
@@ -90,6 +94,10 @@ def checked_source(
             "layers=pca.layers_ to activations."
         )
     elif source.feature_names is not None and hasattr(estimator, "feature_names_in_"):
+        expected, known = estimator.feature_names_in_, estimator._alleles
+        if source.alleles is not None and known is not None:
+            names = source.feature_names
+            refuse_other_alleles(source.name, names, source.alleles, expected, known)
         refuse_other_names(source, estimator.feature_names_in_)
     return source
 
@@ -142,6 +150,11 @@ def checked_weights(source: Source, sample_weight: Any) -> np.ndarray | None:
         )
     stand_in = np.broadcast_to(np.zeros(()), (n, 1))
     return np.asarray(_check_sample_weight(sample_weight, stand_in, ensure_non_negative=True))
+
+
+def in_precision(source: Source, dtype: Any) -> Source:
+    """Return a source whose values are computed in the precision of the fit."""
+    return source.in_float64() if np.dtype(dtype) == np.float64 else source
 
 
 def is_other(X: Any) -> bool:

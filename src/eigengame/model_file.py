@@ -1,7 +1,7 @@
 """Models on disk: one safetensors file, arrays beside JSON. No pickle is written, and none is read.
 
 arrays     components, variances, mean, players, and the memory to go on from
-eigengame  JSON: format, version, parameters, certificate, outcome, provenance, features, layers
+eigengame  JSON: format, version, parameters, certificate, outcome, provenance, features, alleles, layers
 """
 
 from __future__ import annotations
@@ -98,6 +98,7 @@ def save(estimator: Any, path: Any) -> Path:
             "passes": estimator.outcome_.passes,
         },
         "features": None if names is None else [str(name) for name in names],
+        "alleles": estimator._alleles,
         "layers": None if estimator.layers_ is None else estimator.layers_.facts(),
         "stream_shape": list(estimator._stream_shape),
         "unit": estimator._frame.unit,
@@ -180,6 +181,7 @@ def _rebuilt(kind: type, arrays: dict[str, np.ndarray], facts: dict[str, Any]) -
         setattr(estimator, name, value)
     if facts["features"] is not None:
         estimator.feature_names_in_ = np.asarray(facts["features"], dtype=object)
+    estimator._alleles = facts.get("alleles")
     layers = facts.get("layers")
     estimator.layers_ = None if layers is None else Layers.from_facts(layers)
     options = facts["options"]

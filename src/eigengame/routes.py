@@ -12,6 +12,7 @@ import numpy as np
 
 from eigengame import covariance, stream, wide_stream
 from eigengame.algorithms import REGISTRY, Algorithm, Remembered, make
+from eigengame.counted_rows import refuse_unless_counted
 from eigengame.feed import refuse_unless_finite
 from eigengame.forgetting import faded_again, refuse_unless_fading
 from eigengame.game.rows import DenseRows, play_dtype
@@ -146,11 +147,22 @@ def fit_by(route: str, reading: Reading, k: int, options: Options) -> Fitted:
 
 
 def scale_of(moments: Moments, rows: int, *, fading: bool) -> float:
-    """Return what M is divided by to be a covariance: one less than the weight of the rows."""
-    weight = float(moments.weight)
+    """Return what M is divided by to be a covariance; see `divisor`."""
+    return divisor(float(moments.weight), rows, fading=fading)
+
+
+def divisor(weight: float, rows: int, *, fading: bool) -> float:
+    """Return the divisor of a covariance: one less than the weight of the rows.
+
+    Weights with a mean below 1 are relative, not counts of rows: the divisor is then that of the same
+    weights scaled to a mean of 1, times the scale. `rows` are those with a weight above 0.
+    """
+    if fading:
+        return max(weight - 1, weight / 2, 1e-300)
     # An exact count where there is one: float32 counts lose single rows beyond 16 million.
-    near = not fading and abs(weight - rows) <= 1e-6 * rows
-    return max((rows if near else weight) - 1, 1e-12 if fading else 1)
+    if abs(weight - rows) <= 1e-6 * rows:
+        return max(rows - 1, 1)
+    return max(weight - min(1.0, weight / max(rows, 1)), 1e-300)
 
 
 def from_stream(seen: stream.Stream, options: Options) -> Fitted:
@@ -190,6 +202,7 @@ def _remembered(reading: Reading, k: int, options: Options) -> Fitted:
         begun = stream.begin(game, k, d, options.dtype, options.seed, place)
         seen = stream.one_pass(game, reading, begun, place)
     refuse_unless_finite(reading.feed, seen.moments.scatter)
+    refuse_unless_counted(reading.feed.source.name, seen.rows, seen.moments.weight, 2)
     if options.most_passes() == 1 or reading.stopped:
         fitted = from_stream(stream.gathered(seen, d, place), options)
         if not reading.stopped:
@@ -220,6 +233,7 @@ def _covariance(reading: Reading, k: int, options: Options) -> Fitted:
     d, place = reading.feed.shape[1], reading.feed.place
     scatter = covariance.accumulated(reading, d, place, center=options.center)
     refuse_unless_finite(reading.feed, scatter.moments.scatter)
+    refuse_unless_counted(reading.feed.source.name, scatter.rows, scatter.moments.weight, 2)
     moments = gathered_moments(scatter.moments, d, place)
     scale = scale_of(moments, scatter.rows, fading=False)
     tol = options.tol or COVARIANCE_TOL
@@ -239,6 +253,7 @@ def _steps(route: str, reading: Reading, k: int, options: Options) -> Fitted:
         _count_moments, (no_moments(d, options.dtype, place), 0), task="moments"
     )
     refuse_unless_finite(reading.feed, moments.scatter)
+    refuse_unless_counted(reading.feed.source.name, rows, moments.weight, 2)
     mean = moments.mean if options.center else None
     first = reading.feed.first()
     unit = _unit(first, mean, d, place)

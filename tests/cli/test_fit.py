@@ -164,3 +164,20 @@ def test_the_model_is_named_after_the_data_without_its_ending(ending):
 
     assert stem_of(f"some/where/name{ending}") == "name"
     assert stem_of(f"s3://bucket/name{ending}") == "name"
+
+
+def test_grey_images_are_fitted_in_their_own_size_and_reported(run):
+    image = pytest.importorskip("PIL.Image")
+    rng = np.random.default_rng(0)
+    Path("pictures").mkdir()
+    for i in range(12):
+        pixels = rng.integers(0, 256, (4, 3), dtype=np.uint8)
+        image.fromarray(pixels).save(f"pictures/{i:02d}.png")
+    assert run("fit", "pictures", "-k", 2, "-o", "grey.safetensors", "-q").code == 0
+    assert EigenGamePCA.load("grey.safetensors").n_features_in_ == 12
+    assert run("report", "grey.safetensors", "pictures", "-o", "grey.html").code == 0
+    assert run("fit", "pictures", "-k", 2, "--colour", "-q").code == 0
+    assert EigenGamePCA.load("pictures.safetensors").n_features_in_ == 36
+    wrong = run("transform", "grey.safetensors", "pictures", "--colour", "-q")
+    assert wrong.code != 0
+    assert "36 features" in wrong.err

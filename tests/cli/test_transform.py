@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from eigengame import EigenGamePCA
 from eigengame.checkpoint import CheckpointError
 from eigengame.cli.scores import WRITERS, write_scores
 from eigengame.sources import SourceError
@@ -102,3 +103,20 @@ def test_the_scores_are_named_after_the_data(run, model, data):
     assert "Written: data-scores.npy, 400 rows of 3 scores" in run("transform", model, data).out
     assert run("transform", model, data).code == 1
     assert np.load("data-scores.npy").shape == (ROWS, K)
+
+
+def test_counts_of_a_table_are_normalised_by_all_of_its_columns(run):
+    rng = np.random.default_rng(0)
+    table = rng.poisson(3.0, (60, 5)) + 1
+    names = "abcde"
+    lines = [",".join(names), *(",".join(map(str, row)) for row in table)]
+    Path("cells.csv").write_text("\n".join(lines) + "\n")
+    options = ("--columns", "b,d,a", "--counts", "log-normalise", "-q")
+    assert run("fit", "cells.csv", "-k", 2, *options).code == 0
+    assert run("transform", "cells.safetensors", "cells.csv", "-o", "scores.npy", "-q").code == 0
+    logs = np.log1p(table / table.sum(axis=1, keepdims=True) * 1e4)[:, [1, 3, 0]]
+    pca = EigenGamePCA.load("cells.safetensors")
+    np.testing.assert_allclose(pca.mean_, logs.mean(axis=0), rtol=1e-5)
+    np.testing.assert_allclose(
+        np.load("scores.npy"), (logs - pca.mean_) @ pca.components_.T, atol=1e-4
+    )

@@ -342,8 +342,6 @@ def test_prepared_data_is_prepared_block_by_block_and_so_is_what_is_transformed(
     scores = found.transform(da.from_array(holes, chunks=(1000, D)))
     assert isinstance(scores, da.Array)
     np.testing.assert_allclose(scores.compute(), found.transform(holes), atol=1e-12)
-    with pytest.raises(SourceError, match="use scale='two-pass'"):
-        game().fit(prepare(BLOCKS, scale="running"))
 
 
 def test_dask_data_is_read_like_any_other_where_no_tree_is_asked_for(on_threads):

@@ -42,7 +42,7 @@ def test_sparse_rows_stay_sparse():
 def test_the_rows_of_the_source_are_never_written_to():
     frozen = X.copy()
     frozen.flags.writeable = False
-    prepared = prepare(frozen, columns=[0, 1, 2, 3, 4, 5], counts="log-normalise", scale="running")
+    prepared = prepare(frozen, columns=[0, 1, 2, 3, 4, 5], counts="log-normalise", scale="two-pass")
     assert rows_of(prepared).shape == X.shape
     np.testing.assert_array_equal(frozen, X)
 

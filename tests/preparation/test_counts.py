@@ -56,12 +56,39 @@ def test_an_entry_that_is_stored_in_parts_is_one_count():
     assert parts.nnz == 2  # what was given is left as it was
 
 
-def test_totals_are_of_the_columns_chosen_before_or_of_whole_rows_by_preparing_twice():
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
+def test_totals_are_of_all_columns_also_where_some_are_chosen(make):
     x = counts(4)
-    before = prepare(x, columns=[0, 2], counts="log-normalise")
-    after = prepare(prepare(x, counts="log-normalise"), columns=[0, 2])
-    np.testing.assert_allclose(rows_of(before), naive(x[:, [0, 2]]), rtol=1e-12)
-    np.testing.assert_allclose(rows_of(after), naive(x)[:, [0, 2]], rtol=1e-12)
+    once = prepare(make(x), columns=[0, 2], counts="log-normalise")
+    twice = prepare(prepare(make(x), counts="log-normalise"), columns=[0, 2])
+    np.testing.assert_array_equal(rows_of(once), rows_of(twice))
+    np.testing.assert_allclose(rows_of(once), naive(x)[:, [0, 2]], rtol=1e-12)
+    assert once.fingerprint() == twice.fingerprint()
+
+
+def test_totals_are_of_some_columns_where_these_are_chosen_first():
+    x = counts(4)
+    prepared = prepare(prepare(x, columns=[0, 2]), counts="log-normalise")
+    np.testing.assert_allclose(rows_of(prepared), naive(x[:, [0, 2]]), rtol=1e-12)
+
+
+def test_a_table_is_read_whole_for_the_totals_of_its_rows():
+    pandas = pytest.importorskip("pandas")
+    x = counts(4)
+    frame = pandas.DataFrame(x, columns=list("abcdef"))
+    prepared = prepare(frame, columns=["c", "a"], counts="log-normalise")
+    np.testing.assert_allclose(rows_of(prepared), naive(x)[:, [2, 0]], rtol=1e-12)
+    turned = prepared.preparation.over(frame[list("fedcba")])
+    np.testing.assert_allclose(rows_of(turned), naive(x)[:, [2, 0]], rtol=1e-12)
+    with pytest.raises(SourceError, match=r"has 2 features, but the model was fitted on 6"):
+        prepared.preparation.over(frame[["c", "a"]])
+
+
+def test_a_table_with_text_is_refused_where_totals_need_all_columns():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"a": [1.0, 2], "who": ["x", "y"], "b": [3.0, 4]})
+    with pytest.raises(SourceError, match=r"who.*reads all columns.*as_source\(data, columns="):
+        prepare(frame, columns=["a"], counts="log-normalise")
 
 
 @pytest.mark.parametrize(

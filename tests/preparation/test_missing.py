@@ -63,11 +63,6 @@ def test_weights_count_in_the_means_and_stay():
     np.testing.assert_array_equal(skipped, w * there.all(axis=1))
 
 
-def test_a_column_without_any_value_becomes_zeros():
-    x = np.array([[1.0, np.nan], [2.0, np.nan]])
-    np.testing.assert_array_equal(rows_of(prepare(x, missing="mean")), [[1, 0], [2, 0]])
-
-
 def test_the_dtype_stays():
     prepared = prepare(holed(4, np.float32), missing="mean")
     assert prepared.dtype == np.float32
@@ -120,3 +115,18 @@ def test_means_need_data_that_can_be_read_again():
 def test_an_unknown_policy_is_refused():
     with pytest.raises(ValueError, match=r"missing='drop': choose one of 'raise', 'mean', 'skip'"):
         prepare(np.eye(3), missing="drop")
+
+
+@pytest.mark.parametrize("make", [np.asarray, stored], ids=["dense", "sparse"])
+def test_a_column_without_any_value_has_no_mean(make):
+    x = holed(8)
+    x[:, [1, 4]] = np.nan
+    with pytest.raises(
+        SourceError, match=r"without any value.*: 1, 4\. Leave them out by columns="
+    ):
+        prepare(make(x), missing="mean")
+    source = ArraySource(x)
+    source.feature_names = list("abcdef")
+    with pytest.raises(SourceError, match=r"1 \(b\), 4 \(e\)"):
+        prepare(source, missing="mean")
+    assert prepare(x, columns=[0, 2], missing="mean").shape == (40, 2)

@@ -6,8 +6,10 @@ from scipy import sparse
 
 from eigengame import EigenGamePCA, Interrupted, SourceError, prepare
 from eigengame.model_file import ModelFileError
+from eigengame.preparation import Preparation
 from eigengame.preparation.prepared import KINDS
 from eigengame.sources import ArraySource
+from tests.preparation.reading import rows_of
 from tests.tolerance import assert_close
 
 N, D, K = 300, 8, 3
@@ -96,6 +98,16 @@ def test_columns_are_those_of_the_raw_data(fitted):
         pca.transform(x)
 
 
+def test_a_saved_model_normalises_by_the_totals_of_all_columns(fitted, tmp_path):
+    x = fitted[0]
+    pca = EigenGamePCA(K, random_state=0)
+    pca.fit(prepare(x, columns=range(D - 3), counts="log-normalise"))
+    again = EigenGamePCA.load(pca.save(tmp_path / "model.safetensors"))
+    new = table(2) + 1
+    logs = np.log1p(new / new.sum(axis=1, keepdims=True) * 1e4)[:, : D - 3]
+    assert_close(again.transform(new), (logs - pca.mean_) @ pca.components_.T, factor=100)
+
+
 def test_rows_passed_over_count_for_nothing_and_have_no_scores(fitted):
     x = fitted[0]
     holed = np.insert(x, [0, 100], np.nan, axis=0)
@@ -106,14 +118,6 @@ def test_rows_passed_over_count_for_nothing_and_have_no_scores(fitted):
     scores = pca.transform(holed)
     np.testing.assert_array_equal(np.isnan(scores).any(axis=1), np.isnan(holed).any(axis=1))
     assert_close(scores[1:101], plain.transform(x[:100]), factor=1e4)
-
-
-def test_a_running_scale_ends_as_the_scale_of_the_model():
-    x = table(3)
-    stream = prepare((x[i : i + 100] for i in range(0, N, 100)), scale="running")
-    pca = EigenGamePCA(K, random_state=0).fit(stream)
-    expected = (x / x.std(axis=0) - pca.mean_) @ pca.components_.T
-    assert_close(pca.transform(x), expected, factor=100)
 
 
 def test_a_stream_goes_on_with_raw_batches(fitted):
@@ -151,16 +155,18 @@ class Interrupting:
             raise KeyboardInterrupt
 
 
-def test_a_run_goes_on_within_a_running_scale_and_only_with_the_same_preparation(tmp_path):
+def test_a_run_goes_on_only_with_the_same_preparation(tmp_path):
     x, pca = table(4), EigenGamePCA(K, batch_size=40, random_state=0)
     with pytest.raises(Interrupted):
-        pca.fit(prepare(x, scale="running"), checkpoint=tmp_path, progress=Interrupting(7))
-    pca.fit(prepare(x, scale="running"), checkpoint=tmp_path)
-    whole = EigenGamePCA(K, batch_size=40, random_state=0).fit(prepare(x, scale="running"))
+        pca.fit(prepare(x, scale="two-pass"), checkpoint=tmp_path, progress=Interrupting(7))
+    pca.fit(prepare(x, scale="two-pass"), checkpoint=tmp_path)
+    whole = EigenGamePCA(K, batch_size=40, random_state=0).fit(prepare(x, scale="two-pass"))
     np.testing.assert_array_equal(pca.components_, whole.components_)
-    # All passes are recalled now: what the model keeps is learnt all the same.
-    again = EigenGamePCA(K, batch_size=40, random_state=0)
-    again.fit(prepare(x, scale="running"), checkpoint=tmp_path)
-    np.testing.assert_array_equal(again.transform(x), whole.transform(x))
     with pytest.raises(ValueError, match=r"belongs to another run: source\.preparation was"):
-        pca.fit(prepare(x, scale="two-pass"), checkpoint=tmp_path)
+        pca.fit(prepare(x, counts="log1p"), checkpoint=tmp_path)
+
+
+def test_a_model_file_with_a_scale_learnt_by_an_earlier_version_still_loads():
+    kept = Preparation.rebuilt([{"kind": "scale"}], {"0.deviations": np.full(D, 2.0)}, D)
+    x = table(5)
+    np.testing.assert_array_equal(rows_of(kept.over(x)), x / 2)

@@ -46,15 +46,15 @@ def test_the_fingerprint_tells_source_and_steps():
     assert first == json.loads(json.dumps(first))
     assert first == prepare(x.copy(), **ALL).fingerprint()
     assert first.items() >= as_source(x).fingerprint().items()
-    others = [prepare(x, **ALL | {"target": 1.0}), prepare(x, **ALL | {"scale": "running"})]
+    others = [prepare(x, **ALL | {"target": 1.0}), prepare(x, **ALL | {"scale": None})]
     others += [prepare(x, **ALL | {"columns": [0, 2, 4]}), prepare(counts(3), **ALL)]
     assert all(first != other.fingerprint() for other in others)
 
 
 @pytest.mark.parametrize(
     "steps",
-    [ALL, ALL | {"scale": "running"}, ALL | {"columns": None, "scale": None}, {"genotypes": True}],
-    ids=["all", "running", "some", "genotypes"],
+    [ALL, ALL | {"columns": None, "scale": None}, {"genotypes": True}],
+    ids=["all", "some", "genotypes"],
 )
 def test_steps_survive_as_json_and_arrays(steps):
     x = np.minimum(counts(4), 2).astype(float)
@@ -69,7 +69,7 @@ def test_steps_survive_as_json_and_arrays(steps):
 
 @pytest.mark.parametrize(
     "steps",
-    [{"missing": "mean"}, {"scale": "two-pass"}, {"scale": "running"}, {"genotypes": True}],
+    [{"missing": "mean"}, {"scale": "two-pass"}, {"genotypes": True}],
     ids=str,
 )
 def test_a_row_of_weight_3_teaches_as_much_as_three_rows(steps):
@@ -106,12 +106,12 @@ def test_named_columns_are_found_by_name_in_other_data():
 
 def test_data_prepared_alike_is_left_as_it_is_and_otherwise_refused():
     x = counts(9)
-    prepared = prepare(x, scale="running")
+    prepared = prepare(x, scale="two-pass")
     assert prepared.preparation.over(prepared) is prepared
     with pytest.raises(
         SourceError, match=r"prepared by steps of its own.*give it as it was before"
     ):
-        prepared.preparation.over(prepare(counts(10), scale="running"))
+        prepared.preparation.over(prepare(counts(10), scale="two-pass"))
 
 
 def test_another_width_is_refused():

@@ -71,7 +71,9 @@ def test_scale_learns_from_what_the_steps_before_it_give():
 
 def test_two_passes_need_data_that_can_be_read_again():
     stream = (np.ones((2, 3)) for _ in range(3))
-    with pytest.raises(SourceError, match=r"scale='two-pass' needs a pass of its own.*running"):
+    with pytest.raises(
+        SourceError, match=r"scale='two-pass' needs a pass of its own.*a part of it"
+    ):
         prepare(stream, scale="two-pass")
 
 
@@ -82,6 +84,19 @@ def test_data_without_rows_teaches_nothing():
         prepare(np.zeros((0, 3)), scale="two-pass")
 
 
+def test_scaling_by_a_running_deviation_is_refused_and_the_replacement_is_named():
+    with pytest.raises(ValueError, match=r"scale='running' was removed.*Use scale='two-pass'"):
+        prepare(np.eye(3), scale="running")
+
+
+def test_a_stream_is_scaled_by_what_a_part_of_it_taught():
+    x = table(5)
+    learnt = prepare(x[:20], scale="two-pass").preparation
+    prepared = learnt.over(iter([x[:7], x[7:]]))
+    expected = StandardScaler(with_mean=False).fit(x[:20]).transform(x)
+    np.testing.assert_allclose(rows_of(prepared), expected, rtol=1e-9)
+
+
 def test_an_unknown_scale_is_refused():
-    with pytest.raises(ValueError, match=r"scale='unit': choose one of 'two-pass', 'running'"):
+    with pytest.raises(ValueError, match=r"scale='unit': choose one of 'two-pass'"):
         prepare(np.eye(3), scale="unit")

@@ -281,6 +281,30 @@ def test_raw_asks_for_what_it_cannot_know(tmp_path):
         as_source(path, rows=5)
 
 
+def test_a_text_table_is_not_read_as_raw_bytes(tmp_path):
+    path = tmp_path / "x.dat"
+    np.savetxt(path, X, fmt="%.18g")
+    assert_same_rows(as_source(path), X.astype(np.float64))
+    text = "".join(f"{a:7.3f}{b:8.3f}\n" for a, b in X[:, :2])
+    path.write_text(text)
+    assert len(text) % 8 == 0
+    for options in ({"columns": 2}, {"columns": 1, "dtype": "float64"}, {"offset": 16}):
+        with pytest.raises(SourceError, match=r"is text, not raw binary.*rename it to \.txt"):
+            as_source(path, **options)
+    assert as_source(path, columns=16, dtype="uint8").shape == (37, 16)
+    path.write_text("height,weight\n1,2\n3,4\n")
+    chosen = as_source(path, columns=["weight"], delimiter=",")
+    assert_same_rows(chosen, np.array([[2.0], [4.0]]), sizes=(1, 2))
+
+
+def test_a_text_table_elsewhere_is_not_read_as_raw_bytes(memory):
+    memory.pipe("/x.dat", b"1.5 2.5\n3.5 4.5\n")
+    (block,) = as_source("memory://x.dat").blocks(0, 8)
+    np.testing.assert_array_equal(block.values, [[1.5, 2.5], [3.5, 4.5]])
+    with pytest.raises(SourceError, match="is text, not raw binary"):
+        as_source("memory://x.dat", columns=2)
+
+
 def test_raw_that_is_no_whole_number_of_rows_is_refused(tmp_path):
     path = tmp_path / "x.raw"
     path.write_bytes(X.tobytes()[:-3])

@@ -79,6 +79,53 @@ def test_the_only_dataset_is_read_whatever_its_chunks_and_type(path, chunks, kin
     assert source.name == f"{path}:/deep/X"
 
 
+def test_a_table_beside_an_array_with_more_axes_is_not_taken_for_the_data(path):
+    write(path, field=X.reshape(N, 5, 1), table=X[:, :2])
+    said = r"2 arrays.*key='field'.*field \(37, 5, 1\).*table \(37, 2\)"
+    with pytest.raises(SourceError, match=said):
+        as_source(path)
+    assert_same_rows(as_source(path, key="field"), X)
+
+
+def test_bounds_of_a_grid_are_never_chosen_but_by_key(path):
+    write(path, air_temperature=X.reshape(N, 5, 1), time_bnds=X[:, :2], lat_bounds=X[:5, :2])
+    source = as_source(path)
+    assert source.name.endswith("air_temperature")
+    assert_same_rows(source, X)
+    assert_same_rows(as_source(path, key="time_bnds"), X[:, :2])
+    write(path, time_bnds=X[:, :2])
+    with pytest.raises(SourceError, match=r"choose one.*key='time_bnds'.*time_bnds \(37, 2\)"):
+        as_source(path)
+
+
+def test_numbers_that_mark_missing_values_become_nan(path):
+    holed = X.copy()
+    holed[3, 1], holed[20, 4] = 1e20, -999
+    write(path, air=holed)
+    with h5py.File(path, "a") as file:
+        file["air"].attrs["_FillValue"] = np.array([1e20], np.float32)
+        file["air"].attrs["missing_value"] = -999.0
+    expected = np.where(np.isin(holed, np.float32([1e20, -999])), np.nan, holed)
+    source = as_source(path)
+    assert np.isnan(expected).sum() == 2
+    assert_same_rows(source, expected)
+    np.testing.assert_array_equal(source.read_columns(2, 9, 1, 3), expected[2:9, 1:3])
+
+
+def test_missing_or_packed_whole_numbers_are_refused(path):
+    write(path, air=np.arange(N * D).reshape(N, D))
+    with h5py.File(path, "a") as file:
+        file["air"].attrs["_FillValue"] = 13
+    with pytest.raises(
+        SourceError, match=r"row 2 has the value 13, which the file marks as missing"
+    ):
+        as_source(path).read(0, 5)
+    with h5py.File(path, "a") as file:
+        file["air"].attrs["scale_factor"] = 0.01
+    with pytest.raises(SourceError, match=r"is packed \(scale_factor=0\.01\)"):
+        as_source(path)
+
+
 def test_pictures_are_flattened(path):
     pictures = np.arange(N * 12, dtype=np.uint8).reshape(N, 2, 2, 3)
     source = as_source(write(path, pictures=pictures))
@@ -125,7 +172,7 @@ def test_a_key_names_a_dataset_or_a_group(path):
     assert_same_rows(as_source(path, key="/deep"), 2 * X)
     with pytest.raises(SourceError, match=r"4 arrays.*key=.*a \(37, 5\).*deep/b \(37, 5\)"):
         as_source(path)
-    with pytest.raises(SourceError, match=r"other has 2 arrays.*of other/c \(37, 5\)"):
+    with pytest.raises(SourceError, match=r"other has 2 arrays.*key='other/c'.*other/c \(37, 5\)"):
         as_source(path, key="other")
     with pytest.raises(SourceError, match=r"no 'e'.*deep/b \(37, 5\) float32"):
         as_source(path, key="e")

@@ -47,7 +47,48 @@ def test_pictures_are_resized_and_made_grey(folder):
     ]
     assert source.image_shape == (3, 2, 1)
     assert_same_rows(source, np.stack(truth).reshape(N, 6))
-    assert as_source(folder).shape == (N, 64 * 64 * 3)
+
+
+def test_pictures_of_one_size_keep_it(folder):
+    source = as_source(folder)
+    assert source.image_shape == (HEIGHT, WIDTH, 3)
+    assert_same_rows(source, PIXELS.reshape(N, -1))
+
+
+@pytest.mark.parametrize("mode", ["L", "1", "LA"])
+def test_grey_pictures_have_one_channel(tmp_path, mode):
+    grey = np.where(PIXELS[:, :, :, 0] > 127, 255, 0).astype(np.uint8)
+    for i, picture in enumerate(grey):
+        Image.fromarray(picture).convert(mode).save(tmp_path / f"{i:02d}.png")
+    source = as_source(tmp_path)
+    assert source.image_shape == (HEIGHT, WIDTH, 1)
+    assert_same_rows(source, grey.reshape(N, -1))
+    assert as_source(tmp_path, grey=False).image_shape == (HEIGHT, WIDTH, 3)
+    Image.new("RGB", (WIDTH, HEIGHT)).save(tmp_path / "colour.png")
+    assert as_source(tmp_path).image_shape == (HEIGHT, WIDTH, 3)
+
+
+def test_pictures_of_several_sizes_need_one_to_be_given(folder):
+    Image.new("RGB", (9, 8)).save(folder / "other.png")
+    said = r"2 sizes, height x width: 6 x 4 \(17\), 8 x 9 \(1\)\. Give .*size=\(64, 64\)"
+    with pytest.raises(SourceError, match=said):
+        as_source(folder)
+    assert as_source(folder, size=(6, 4)).shape == (N + 1, 6 * 4 * 3)
+
+
+def test_pictures_of_more_than_8_bits_are_refused(tmp_path):
+    Image.fromarray(np.full((HEIGHT, WIDTH), 40000, np.uint16)).save(tmp_path / "deep.png")
+    with pytest.raises(SourceError, match=r"deep\.png cannot be read .*more than 8 bits"):
+        as_source(tmp_path)
+    with pytest.raises(SourceError, match="more than 8 bits"):
+        as_source(tmp_path, size=(3, 3), grey=True).read(0, 1)
+
+
+def test_files_are_decoded_as_pictures_only_whatever_their_names(tmp_path):
+    Image.new("RGB", (WIDTH, HEIGHT)).save(tmp_path / "x.eps")
+    (tmp_path / "x.eps").rename(tmp_path / "x.png")
+    with pytest.raises(SourceError, match=r"x\.png cannot be read as a picture"):
+        as_source(tmp_path)
 
 
 def test_palettes_transparency_and_grey_files_are_read_as_colours(tmp_path):
@@ -60,7 +101,7 @@ def test_palettes_transparency_and_grey_files_are_read_as_colours(tmp_path):
 
 def test_only_the_pictures_asked_for_are_opened(folder, monkeypatch):
     source, opened, plain = ImageFolder(folder), [], Image.open
-    monkeypatch.setattr(Image, "open", lambda path: (opened.append(path), plain(path))[1])
+    monkeypatch.setattr(Image, "open", lambda path, **how: (opened.append(path), plain(path))[1])
     next(source.blocks(5, 4))
     assert sorted(opened) == source.paths[5:9]
 

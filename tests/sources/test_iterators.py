@@ -1,9 +1,11 @@
 """Streams of arrays: read once or again, in pieces of any length, and what is refused."""
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import sparse
 
+from eigengame import prepare
 from eigengame.sources import SourceError, as_source
 from eigengame.sources.iterators import IteratorSource
 from tests.sources.tables import assert_same_blocks, error_of, rows_read
@@ -155,3 +157,28 @@ def test_an_error_in_the_stream_itself_is_not_hidden():
 
     with pytest.raises(RuntimeError, match="sensor"):
         rows_read(as_source(broken()))
+
+
+class OtherArray:
+    """An array of another library, such as xarray's."""
+
+    def __init__(self, array):
+        self._array, self.shape, self.ndim = array, array.shape, array.ndim
+        self.dtype = array.dtype
+
+    def __iter__(self):
+        return iter(self._array)
+
+
+@pytest.mark.parametrize("make", [np.asarray, OtherArray, jnp.asarray, lambda x: x.tolist()])
+def test_arrays_with_more_than_two_axes_are_refused_and_reshape_is_named(make):
+    deep = make(X.reshape(37, 5, 1))
+    for read in (as_source, prepare):
+        with pytest.raises(SourceError, match=r"shape \(37, 5, 1\).*reshape\(len\(x\), -1\)"):
+            read(deep)
+
+
+def test_an_array_of_another_library_is_read_row_by_row():
+    np.testing.assert_array_equal(all_rows(OtherArray(X)), X)
+    with pytest.raises(SourceError, match=r"shape \(37,\).*reshape\(1, -1\)"):
+        as_source(OtherArray(X[:, 0]))

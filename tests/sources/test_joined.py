@@ -57,3 +57,13 @@ def test_a_source_of_a_path_is_sent_as_its_path_and_opens_where_it_arrives(
     assert len(sent) < 500 < ROWS.nbytes
     monkeypatch.chdir(os.sep)
     assert_same_rows(pickle.loads(sent), ROWS[:20])
+
+
+def test_files_whose_columns_have_another_order_are_refused(tmp_path):
+    (tmp_path / "a.csv").write_text("x,y\n1,2\n3,4\n")
+    (tmp_path / "b.csv").write_text("y,x\n1,2\n3,4\n")
+    paths = [tmp_path / "a.csv", tmp_path / "b.csv"]
+    with pytest.raises(SourceError, match=r"b.csv: feature 0 is 'y', but 'x' in .*a.csv"):
+        as_source(paths)
+    rows = np.vstack([block.values for block in as_source(paths, columns=["x"]).blocks(0, 9)])
+    np.testing.assert_array_equal(rows, [[1], [3], [2], [4]])

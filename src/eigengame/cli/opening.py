@@ -66,7 +66,18 @@ class Opening:
     image_size: Annotated[
         str | None,
         typer.Option(
-            metavar="HxW", help="Size to bring images to, such as 32x32.", rich_help_panel=OPEN
+            metavar="HxW",
+            help="Size to bring images to, such as 32x32; needed if they have different sizes.",
+            rich_help_panel=OPEN,
+        ),
+    ] = None
+    grey: Annotated[
+        bool | None,
+        typer.Option(
+            "--grey/--colour",
+            help="Read images with one channel or with three; one if all of them are grey.",
+            rich_help_panel=OPEN,
+            show_default=False,
         ),
     ] = None
 
@@ -74,6 +85,7 @@ class Opening:
         """Return what a source takes, by its names, columns by name apart."""
         given: dict[str, Any] = {"key": self.key, "layer": self.layer}
         given |= {"columns": self.raw_columns, "dtype": self.raw_dtype, "header": self.header}
+        given |= {"grey": self.grey}
         if self.image_size is not None:
             given["size"] = whole_numbers(self.image_size, "--image-size")
         return {name: value for name, value in given.items() if value is not None}
@@ -114,9 +126,9 @@ class Preparing:
         ),
     ] = None
     scale: Annotated[
-        Literal["two-pass", "running"] | None,
+        Literal["two-pass"] | None,
         typer.Option(
-            help="Bring columns to unit variance: by one more pass, or by what was read so far.",
+            help="Scale columns to unit variance, which takes one more pass.",
             rich_help_panel=PREPARE,
         ),
     ] = None
@@ -149,12 +161,19 @@ def opened_for_fit(data: str, opening: Opening, preparing: Preparing) -> Any:
     options, names, dropped = opening.options(), opening.names(), opening.dropped()
     if preparing.weights is not None:
         options["weights"] = preparing.weights
+    totals = preparing.counts == "log-normalise"
     if _is_table(data):
-        # A table leaves columns out as it is read: they may hold no numbers.
-        chosen = {"columns": names, "drop": dropped}
+        # A table leaves columns out as it is read: they may hold no numbers. Totals of rows need all of them.
+        chosen = {"columns": None if totals else names, "drop": dropped}
         options |= {name: given for name, given in chosen.items() if given is not None}
-        names = dropped = None
+        names, dropped = names if totals else None, None
     with _warnings_said():
+        if names is not None and totals:
+            from eigengame.preparation.prepared import opened_whole
+
+            source = opened_whole(data, **options)
+        else:
+            source = as_source(data, **options)
         source = as_source(data, **options)
     if preparing.shuffle is not None:
         from eigengame import shuffled
@@ -180,11 +199,13 @@ def opened_for_model(data: str, opening: Opening, model: Any) -> Any:
     from eigengame.sources import as_source
 
     options, names, dropped = opening.options(), opening.names(), opening.dropped()
+    # Totals of rows need all columns; the model selects its own afterwards.
+    chosen = model._preparation is None or not model._preparation.whole_rows
     if dropped is not None:
         options["drop"] = dropped
     elif names is not None:
         options["columns"] = names
-    elif _is_table(data) and hasattr(model, "feature_names_in_"):
+    elif chosen and _is_table(data) and hasattr(model, "feature_names_in_"):
         known = [str(name) for name in model.feature_names_in_]
         with _warnings_said():
             source = as_source(data, **options | {"columns": known})

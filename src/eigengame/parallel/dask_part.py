@@ -80,7 +80,7 @@ class PartFold:
     def opened(self, data: Any, number: int) -> Source:
         """Return the source of one part, or say what is wrong with it."""
         source = opened_part(data, f"{self.name}, block {number}", self.steps, self.options)
-        source = source.in_float64() if self.raw else source
+        source = source.in_float64() if self.dtype == np.float64 else source
         if source.shape[1] != self.width:
             raise SourceError(
                 f"{source.name} has {source.shape[1]} features, but {self.width} were expected: give blocks "

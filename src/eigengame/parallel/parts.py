@@ -76,6 +76,11 @@ class Range(Source):
             source.feature_names,
         )
 
+    def in_float64(self) -> Source:
+        """Return the same rows, computed in float64."""
+        read = self.source.in_float64()
+        return self if read is self.source else Range(read, self.begin, self.end)
+
     def blocks(self, start: int, size: int) -> Iterator[Block]:
         """Give the rows from `start` on in blocks of `size`."""
         row = self.begin + start
@@ -97,11 +102,6 @@ class EvenRows(SparseSource):
 def split_up(source: Source) -> Parts:
     """Return the parts of a source, or say why it has none."""
     if isinstance(source, Prepared):
-        if any(step.ahead for step in source.steps):
-            raise SourceError(
-                f"{source.name} is prepared row after row (scale='running'), and parts are read side by "
-                "side: use scale='two-pass'."
-            )
         return split_up(source.source)._replace(steps=source.steps)
     if isinstance(source, DaskSource):
         return Parts(source.parts, source.lengths, options=source.options)

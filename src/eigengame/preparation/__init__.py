@@ -19,15 +19,21 @@ from eigengame.preparation.missing import POLICIES
 from eigengame.preparation.missing import Missing as Missing
 from eigengame.preparation.prepared import Preparation as Preparation
 from eigengame.preparation.prepared import Prepared as Prepared
-from eigengame.preparation.prepared import opened, without
+from eigengame.preparation.prepared import opened, opened_whole, without
 from eigengame.preparation.prepared import preparation_of as preparation_of
 from eigengame.preparation.prepared import same_preparation as same_preparation
-from eigengame.preparation.running import Running as Running
 from eigengame.preparation.scale import Scale as Scale
 from eigengame.sources import SourceError
 
-SCALES: dict[str, type[Step]] = {"two-pass": Scale, "running": Running}
+SCALES: dict[str, type[Step]] = {"two-pass": Scale}
 """The ways to unit variance, by what `scale` calls them."""
+
+RUNNING = (
+    "scale='running' was removed: dividing by a deviation that changes from row to row also changes the mean of "
+    "a feature, which can dominate the components. Use scale='two-pass'; for a stream that can be read once, "
+    "learn the deviations on a part of it: prepare(part, scale='two-pass').preparation.over(stream)."
+)
+"""What is said to who asks for an option of earlier versions."""
 
 
 def prepare(
@@ -44,30 +50,31 @@ def prepare(
 ) -> Prepared:
     r"""Return a source that gives the rows of another made ready, block by block.
 
-    Steps are done in the order of the arguments, and each learns from what those before it give. A model
-    that was fitted on the result keeps the steps: it prepares what it is given later in the same way.
+    Steps are done in the order of the arguments, and each learns from the output of the previous step. There
+    is one exception: with ``counts="log-normalise"`` columns are chosen after the counts are normalised, so
+    that the total of a row is that of all its features. A model that was fitted on the result keeps the
+    steps and applies them to the data it is given later.
 
     Parameters
     ----------
     data : anything that `as_source` takes
         Also data that is prepared already: the new steps follow the old ones.
     columns : sequence of str or int, or bool array of shape (d,), optional
-        Features to keep, by name or number, in this order. Totals of counts are of these alone; for
-        those of whole rows prepare twice: ``prepare(prepare(data, counts=...), columns=...)``.
+        Features to keep, by name or number, in this order. To compute totals of counts from some features
+        only, prepare twice: ``prepare(prepare(data, columns=...), counts="log-normalise")``.
     drop : str or int, or sequence of them, optional
         Features to leave out, by name or number. They are not part of the data: totals of counts do not
         include them. Cannot be combined with `columns`.
     missing : {"raise", "mean", "skip"}
-        What to do about NaN: refuse it, put the mean of the column's other values (one pass), or pass
-        over the row by weight 0. Infinity is refused in any case.
+        What to do about NaN: refuse it, replace it by the mean of the column's other values (one pass),
+        or give the row weight 0. Infinity is refused in any case.
     counts : {"log1p", "log-normalise"}, optional
         "log-normalise" divides each row by its total and multiplies by `target` before the logarithm.
     target : float
         What every row adds up to before the logarithm.
-    scale : {"two-pass", "running"}, optional
-        Divide each feature by its standard deviation: that of all rows (one pass more), or of the rows
-        so far, for streams. Features without any are left as they are. A fit's `sample_weight` is not
-        known here.
+    scale : {"two-pass"}, optional
+        Divide each feature by its standard deviation over all rows, which takes one more pass. Constant
+        features are not changed. The `sample_weight` of a fit is not known here.
     genotypes : bool
         Whether values are calls of 0, 1, 2 alleles with NaN for missing ones, to be standardised:
         $(g - 2p) / \sqrt{2p(1 - p)}$, 0 where missing or the same in all rows (one pass). Goes with
@@ -86,6 +93,8 @@ def prepare(
     _check.one_of("missing", missing, POLICIES)
     if counts is not None:
         _check.one_of("counts", counts, WAYS)
+    if scale == "running":
+        raise ValueError(RUNNING)
     if scale is not None:
         _check.one_of("scale", scale, SCALES)
     _check.positive("target", target)
@@ -100,11 +109,15 @@ def prepare(
             f"columns={columns!r} and drop={drop!r} were both given: give the columns to keep, or those to "
             "leave out."
         )
+    counted = None if counts is None else Counts(counts, float(target))
+    late = counted is not None and counted.whole_rows
     kept = None
-    if drop is None:
-        source = opened(data, chosen, **options)
-    else:
+    if drop is not None:
         source, kept = without(data, drop, **options)
+    elif late and chosen:
+        source = opened_whole(data, **options)
+    else:
+        source = opened(data, chosen, **options)
     if source.on_device:
         raise SourceError(
             f"{source.name} stay on the device, where nothing is prepared: do it in the network, or choose by "
@@ -115,10 +128,11 @@ def prepare(
     known = any(isinstance(one, Missing) for one in prepared.steps)
     steps: list[Step | None] = [
         kept,
-        chosen,
+        None if late else chosen,
         Genotypes() if genotypes else None,
         Missing(missing) if not genotypes and (missing != "raise" or not known) else None,
-        Counts(counts, float(target)) if counts is not None else None,
+        counted,
+        chosen if late else None,
         SCALES[scale]() if scale is not None else None,
     ]
     for step in filter(None, steps):

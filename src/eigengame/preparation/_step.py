@@ -46,14 +46,21 @@ class Step(abc.ABC):
         Whether whole numbers become fractions.
     dense : bool
         Whether sparse blocks become dense ones.
-    ahead : int
-        First rows of a pass that it looks at before it begins; above 0 it depends on the rows before.
     """
 
     kind: ClassVar[str]
     floating: ClassVar[bool] = False
     dense: ClassVar[bool] = False
-    ahead: ClassVar[int] = 0
+
+    @property
+    def whole_rows(self) -> bool:
+        """Whether a value depends on all features of its row."""
+        return False
+
+    @property
+    def rounds(self) -> bool:
+        """Whether the step computes new numbers, which depend on the precision of the block."""
+        return self.floating
 
     def learn(self, source: Learnable) -> Step:
         """Return the step with what it needs to know of the data; most need nothing."""
@@ -74,18 +81,6 @@ class Step(abc.ABC):
     def before(self, column: int) -> int:
         """Return where a feature stood before it."""
         return column
-
-    def begun(self, first: Block) -> Step:
-        """Return the step at the first row of a pass that begins with these rows."""
-        return self
-
-    def take(self, block: Block) -> tuple[Step, Block]:
-        """Return the step after the next rows of a pass, and these rows made ready."""
-        return self, self.apply(block)
-
-    def settled(self) -> Step:
-        """Return the step that does to any row what this one does to the next: what a model keeps."""
-        return self
 
     def facts(self) -> dict[str, Any]:
         """Return the step as plain JSON, less its arrays."""

@@ -24,6 +24,14 @@ def tidy(block: Block) -> Block:
     return Block(values, block.weights)
 
 
+def in_float64(block: Block) -> Block:
+    """Return the block with its numbers in float64; a block that has them so is returned as it is."""
+    numbers = cells(block.values)
+    if numbers.dtype == np.float64:
+        return block
+    return Block(with_cells(block.values, numbers.astype(np.float64)), block.weights)
+
+
 def cells(values: Any) -> np.ndarray:
     """Return the stored numbers; not to be written to."""
     return values.data if sparse.issparse(values) else values

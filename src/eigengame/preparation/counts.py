@@ -34,6 +34,11 @@ class Counts(Step):
     way: str = "log1p"
     target: float = TARGET
 
+    @property
+    def whole_rows(self) -> bool:
+        """Whether a value depends on all features of its row: the total of the row is of all."""
+        return self.way == "log-normalise"
+
     def apply(self, block: Block) -> Block:
         """Return the logarithms."""
         values, numbers = block.values, cells(block.values)

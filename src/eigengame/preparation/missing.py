@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
+from scipy.sparse import issparse
 
 from eigengame.preparation._step import Bad, Learnable, Step
 from eigengame.preparation.cells import (
@@ -17,7 +18,7 @@ from eigengame.preparation.cells import (
     weights_of,
     with_cells,
 )
-from eigengame.sources import Block
+from eigengame.sources import Block, SourceError
 
 POLICIES = ("raise", "mean", "skip")
 
@@ -31,13 +32,18 @@ class Missing(Step):
     policy : {"raise", "mean", "skip"}
         Refuse it; put the mean of the column's other values; or give its row weight 0, and zeros.
     means : array of shape (d,), optional
-        What is put: learnt. 0 for a column without any value.
+        What is put: learnt.
     """
 
     kind: ClassVar[str] = "missing"
 
     policy: str = "raise"
     means: np.ndarray | None = None
+
+    @property
+    def rounds(self) -> bool:
+        """Whether new numbers are computed: means are, which are rounded to the block's precision."""
+        return self.policy == "mean"
 
     def learn(self, source: Learnable) -> Missing:
         """Return the step with the means of what is there, where they are to be put: one pass."""
@@ -46,7 +52,16 @@ class Missing(Step):
         d = source.shape[1]
         start = (np.zeros(d), np.zeros(d))
         totals, counted = source.fold(_add, start, "missing='mean'")
-        return replace(self, means=totals / np.where(counted > 0, counted, 1))
+        empty = np.flatnonzero(counted <= 0)
+        if len(empty):
+            names = source.feature_names
+            few = [str(i) if names is None else f"{i} ({names[i]})" for i in empty[:10]]
+            more = f" and {len(empty) - 10} more" if len(empty) > 10 else ""
+            raise SourceError(
+                f"{source.name}: columns without any value, which have no mean: {', '.join(few)}{more}. Leave "
+                "them out by columns=, which names the columns to keep."
+            )
+        return replace(self, means=totals / counted)
 
     def apply(self, block: Block) -> Block:
         """Return the block with no missing value."""
@@ -92,5 +107,8 @@ def _add(carry: tuple[np.ndarray, np.ndarray], block: Block) -> tuple[np.ndarray
     numbers, weight = cells(values), by_row(values, weights)
     if gone is None:
         return totals + column_sums(values, weight * numbers), counted + weights.sum()
-    there = column_sums(values, weight * np.where(gone, 0, numbers))
-    return totals + there, counted + weights.sum() - column_sums(values, weight * gone)
+    totals = totals + column_sums(values, weight * np.where(gone, 0, numbers))
+    if not issparse(values):
+        # Not by subtraction: what is left of a column without any value is exactly 0.
+        return totals, counted + column_sums(values, weight * ~gone)
+    return totals, counted + weights.sum() - column_sums(values, weight * gone)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import itertools
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,14 +12,13 @@ from typing import Any
 import numpy as np
 
 from eigengame.preparation._step import Bad, Step
-from eigengame.preparation.cells import tidy
+from eigengame.preparation.cells import in_float64, tidy
 from eigengame.preparation.columns import Columns, all_but
 from eigengame.preparation.counts import Counts
 from eigengame.preparation.genotypes import Genotypes
 from eigengame.preparation.missing import Missing
 from eigengame.preparation.scale import Scale
 from eigengame.sources import Block, Source, SourceError, UnknownOption, as_source
-from eigengame.sources._base import joined, recut
 
 KINDS: dict[str, type[Step]] = {
     one.kind: one for one in (Columns, Missing, Counts, Scale, Genotypes)
@@ -42,67 +40,60 @@ class Prepared(Source):
     source : Source
     steps : sequence of Step
         Learnt; see `then`.
+    float64 : bool
+        Whether the steps compute in float64, whatever the dtype of the source; see `in_float64`.
     """
 
-    def __init__(self, source: Source, steps: Sequence[Step] = ()) -> None:
-        self.source, self.steps = source, tuple(steps)
+    def __init__(
+        self, source: Source, steps: Sequence[Step] = (), *, float64: bool = False
+    ) -> None:
+        self.source, self.steps, self._float64 = source, tuple(steps), float64
+        self._read = source.in_float64() if float64 else source
         self.name, self.again = source.name, source.again
         self.sparse = source.sparse and not any(step.dense for step in steps)
-        width, dtype, names = source.shape[1], np.dtype(source.dtype), source.feature_names
+        width, names, alleles = source.shape[1], source.feature_names, source.alleles
+        dtype = np.dtype(np.float64 if float64 else source.dtype)
         for step in steps:
-            width, names = step.width(width), step.names(names)
+            width, names, alleles = step.width(width), step.names(names), step.names(alleles)
             dtype = np.result_type(dtype, np.float32) if step.floating else dtype
-        self.shape, self.dtype, self.feature_names = (source.shape[0], width), dtype, names
+        self.shape, self.dtype = (source.shape[0], width), dtype
+        self.feature_names, self.alleles = names, alleles
         if not any(isinstance(step, Columns) for step in steps):
             self.image_shape = source.image_shape
-        self._reached: tuple[Step, ...] | None = None
-        self._ended: tuple[Step, ...] | None = None
 
     def then(self, step: Step) -> Prepared:
-        """Return the rows after one more step, which learns now what it needs to know."""
-        return Prepared(self.source, (*self.steps, step.learn(self)))
+        """Return the rows after one more step, which learns now what it needs to know.
+
+        It learns from the rows as they come by default, so that what it learns does not depend on the
+        precision of a later fit.
+        """
+        learnt = step.learn(Prepared(self.source, self.steps))
+        return Prepared(self.source, (*self.steps, learnt), float64=self._float64)
+
+    def in_float64(self) -> Source:
+        """Return the same rows, each step computed in float64; what the steps learnt stays the same."""
+        alike = self.source.in_float64() is self.source
+        if self._float64 or (alike and not any(step.rounds for step in self.steps)):
+            return self
+        return Prepared(self.source, self.steps, float64=True)
 
     def blocks(self, start: int, size: int) -> Iterator[Block]:
-        """Give the rows from `start` on in blocks of `size`.
-
-        Where a step depends on the rows before, these are read and dropped.
-        """
-        if start and any(step.ahead for step in self.steps):
-            return recut(self._blocks(0, size), start, size)
-        return self._blocks(start, size)
-
-    def _blocks(self, start: int, size: int) -> Iterator[Block]:
-        """Give blocks after all steps, and note where the steps have got to."""
-        blocks: Iterator[Block] = map(tidy, self.source.blocks(start, size))
-        now, row, ahead = list(self.steps), start, max((one.ahead for one in self.steps), default=0)
-        if ahead and (held := _first(blocks, ahead)):
-            first: Any = joined(held)[:ahead]
-            now, blocks = self._begun(first), itertools.chain(held, blocks)
-        for block in blocks:
-            count = len(block)
-            for i, step in enumerate(now):
+        """Give the rows from `start` on in blocks of `size`."""
+        row = start
+        for block in map(tidy, self._read.blocks(start, size)):
+            made = in_float64(block) if self._float64 else block
+            for i, step in enumerate(self.steps):
                 with self._located(row, i):
-                    now[i], block = step.take(block)
-            self._reached = tuple(now)
-            row += count
-            yield block
-        self._ended = self._reached
-
-    def _begun(self, first: Block) -> list[Step]:
-        """Return the steps at the first row of a pass that begins with these rows."""
-        begun: list[Step] = []
-        for i, step in enumerate(self.steps):
-            with self._located(0, i):
-                begun.append(step.begun(first))
-                first = begun[-1].take(first)[1]
-        return begun
+                    made = step.apply(made)
+            row += len(block)
+            yield made
 
     def fold(self, add: Callable[[Any, Block], Any], start: Any, why: str) -> Any:
         """Return the carry after one pass for a step to learn from."""
         if not self.again:
             raise SourceError(
                 f"{self.name} can be read once, and {why} needs a pass of its own: give data that can be "
-                "read again, or a step that learns as it goes (scale='running')."
+                "read again, or learn the step on a part of it: prepare(part, ...).preparation.over(stream)."
             )
         carry, row = start, 0
         for block in self.blocks(0, min(max(LEARNT_AT_ONCE // self.shape[1], 1), 4096)):
@@ -129,14 +120,8 @@ class Prepared(Source):
 
     @property
     def preparation(self) -> Preparation:
-        """What a model keeps: the steps, those that go on with the rows as the last pass left them."""
-        steps = self.steps
-        if any(step.ahead for step in steps):
-            if self._reached is None and self.again:
-                for _ in self.blocks(0, 1024):
-                    pass
-            steps = self._ended or self._reached or steps
-        return Preparation(tuple(step.settled() for step in steps), self.source.shape[1])
+        """The learnt steps: what a model keeps."""
+        return Preparation(self.steps, self.source.shape[1])
 
     def fingerprint(self) -> dict[str, Any]:
         """Return that of the source, and the steps."""
@@ -168,8 +153,9 @@ class Preparation:
     def over(self, data: Any) -> Prepared:
         """Return data as it comes, prepared by these steps; data prepared by them is left as it is.
 
-        Columns asked for by name are found by name where the data has names. Else the data must have as
-        many features as that which the steps were learnt on.
+        Columns that were chosen by name are found by name where the data has names. If they are not
+        chosen first, the data must have as many features as the data that the steps were learnt on: a
+        row's total, for example, is that of all of them.
         """
         if isinstance(data, Prepared):
             if data.preparation.same_as(self):
@@ -187,7 +173,15 @@ class Preparation:
                 f"{source.name} has {source.shape[1]} features, but the model was fitted on {self.width}, "
                 "before preparation: give the same columns, unprepared."
             )
+        else:
+            steps = _found_by_name(source, steps)
         return Prepared(source, steps)
+
+    @property
+    def whole_rows(self) -> bool:
+        """Whether all features of a row are needed, even if some columns are chosen later."""
+        chosen = [i for i, step in enumerate(self.steps) if isinstance(step, Columns)]
+        return any(step.whole_rows for step in self.steps[: max(chosen, default=0)])
 
     def _named(self) -> Columns | None:
         """Return the first step where that finds columns by their names."""
@@ -282,12 +276,32 @@ def without(data: Any, drop: Any, **options: Any) -> tuple[Source, Columns | Non
     return source, all_but(source, drop)
 
 
-def _first(blocks: Iterator[Block], rows: int) -> list[Block]:
-    """Return the first blocks, with so many rows or all there are."""
-    held: list[Block] = []
-    while sum(map(len, held)) < rows and (block := next(blocks, None)) is not None:
-        held.append(block)
-    return held
+def opened_whole(data: Any, **options: Any) -> Source:
+    """Return a source for the data with all of its columns, because totals of rows need them."""
+    try:
+        return as_source(data, **options)
+    except UnknownOption:
+        raise
+    except SourceError as error:
+        raise SourceError(
+            f"{error} (counts='log-normalise' with columns= reads all columns, for the totals of the rows. Give "
+            "the columns that are counts by prepare(as_source(data, columns=[...]), ...).)"
+        ) from None
+
+
+def _found_by_name(source: Source, steps: Sequence[Step]) -> list[Step]:
+    """Return the steps with named columns where this source has them.
+
+    Only before the first step that holds one number for each feature: such a step knows no names.
+    """
+    found: list[Step] = []
+    for step in steps:
+        if any(one.arrays() for one in found):
+            return [*found, *steps[len(found) :]]
+        here = Prepared(source, found)
+        named = isinstance(step, Columns) and step.named and here.feature_names is not None
+        found.append(step.learn(here) if named else step)
+    return found
 
 
 def _digested(step: Step) -> dict[str, Any]:

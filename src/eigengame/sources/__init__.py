@@ -25,6 +25,7 @@ from eigengame.sources._base import UnknownOption as UnknownOption
 from eigengame.sources._layers import Layer as Layer
 from eigengame.sources._layers import Layers as Layers
 from eigengame.sources.arrays import ArraySource as ArraySource
+from eigengame.sources.arrays import refuse_unless_table
 from eigengame.sources.sparse import SparseSource as SparseSource
 
 FILES = {
@@ -99,6 +100,10 @@ def as_source(data: Any, **options: Any) -> Source:
         return _from_array(data, options)
     if isinstance(data, (list, tuple)):
         return _from_list(data, options)
+    axes = getattr(data, "shape", None)
+    if isinstance(axes, tuple):
+        # Another library's array: its pieces along the first axis would be taken for tables.
+        refuse_unless_table(f"the {type(data).__name__}", axes)
     if isinstance(data, Iterator) or hasattr(data, "__iter__"):
         return _made("iterators:IteratorSource", data, options)
     raise SourceError(
@@ -154,8 +159,7 @@ def is_paths(data: Any) -> bool:
 
 def _from_array(data: np.ndarray, options: dict[str, Any]) -> Source:
     """Return the source of a NumPy array, which must be a table of numbers."""
-    if data.ndim != 2:
-        raise SourceError(f"the array has shape {data.shape}: give one of shape (rows, features).")
+    refuse_unless_table("the array", data.shape)
     if data.dtype.kind not in "fiub":
         raise SourceError(
             f"the array has dtype {data.dtype}: give numbers, for example by astype(float)."
@@ -170,11 +174,12 @@ def _from_list(data: Any, options: dict[str, Any]) -> Source:
     if len(data) and all(getattr(part, "ndim", 0) == 2 for part in data):
         return _made("iterators:IteratorSource", data, options)
     try:
-        return _from_array(np.asarray(data), options)
+        array = np.asarray(data)
     except ValueError as error:
         raise SourceError(
             f"the list is not a table of numbers ({error}): give rows of one length."
         ) from None
+    return _from_array(array, options)
 
 
 def _made(target: str, data: Any, options: dict[str, Any]) -> Source:

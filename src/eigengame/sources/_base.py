@@ -74,6 +74,8 @@ class Source(abc.ABC):
     again : bool
         Whether it can be read more than once.
     feature_names : sequence of str, optional
+    alleles : sequence of str, optional
+        Of genotypes: the counted and the other allele of each feature, such as "A/G".
     image_shape : tuple of int, optional
         Height, width and channels, where each row is a picture.
     came_from : tuple of (str, dict), optional
@@ -97,6 +99,7 @@ class Source(abc.ABC):
     views: bool = False
     slow: bool = True
     feature_names: Sequence[str] | None = None
+    alleles: Sequence[str] | None = None
     image_shape: tuple[int, int, int] | None = None
     came_from: tuple[str, dict[str, Any]] | None = None
     on_device: bool = False

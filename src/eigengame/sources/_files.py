@@ -14,6 +14,9 @@ from eigengame.sources._base import SourceError
 NUMBERS = "fiub"
 """Kinds of dtype that are read: floats, whole numbers, bools."""
 
+BOUNDS = ("_bnds", "_bounds")
+"""Endings of variables that hold the edges of a grid's cells (CF conventions), which are not data."""
+
 NAMED = 12
 """Arrays named in a message before the rest is counted."""
 
@@ -75,22 +78,26 @@ def native(values: np.ndarray) -> np.ndarray:
 def chosen(name: str, found: Mapping[str, Array], key: str | None) -> str:
     """Return which array is meant: the one named, or the only one with rows of numbers.
 
-    Tables with two axes come before arrays with more.
+    Bounds of a grid's cells are read only if they are named.
     """
     if key is not None:
         if key.strip("/") in found:
             return key.strip("/")
         raise SourceError(f"{name} has no {key!r}: it holds {listed(found)}.")
-    tables = [key for key, array in found.items() if array.dtype.kind in NUMBERS]
-    flat = [key for key in tables if len(found[key].shape) == 2]
-    deep = [key for key in tables if len(found[key].shape) > 2]
-    candidates = flat or deep
+    tables = {
+        key: array
+        for key, array in found.items()
+        if array.dtype.kind in NUMBERS and len(array.shape) >= 2
+    }
+    candidates = [key for key in tables if not key.endswith(BOUNDS)]
     if len(candidates) == 1:
         return candidates[0]
-    if not candidates:
+    if not tables:
         raise SourceError(f"{name} has no array with rows of numbers: it holds {listed(found)}.")
+    example = (candidates or list(tables))[0]
     raise SourceError(
-        f"{name} has {len(candidates)} arrays with rows: name one by key=, of {listed(found)}."
+        f"{name} has {len(tables)} arrays with rows: choose one, for example by key={example!r} (--key {example}). "
+        f"It holds {listed({**tables, **found})}."
     )
 
 

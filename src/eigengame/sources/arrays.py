@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from eigengame.sources._base import Random
+from eigengame.sources._base import Random, SourceError
 from eigengame.sources._digest import digest_of_array
 
 
@@ -24,6 +25,7 @@ class ArraySource(Random):
     views = True
 
     def __init__(self, data: np.ndarray, name: str = "array") -> None:
+        refuse_unless_table(name, data.shape)
         self.data = data
         self.name = name
         self.shape = (data.shape[0], data.shape[1])
@@ -44,3 +46,17 @@ class ArraySource(Random):
     def digest(self) -> str | None:
         """Return a digest of all numbers."""
         return digest_of_array(self.data)
+
+
+def refuse_unless_table(name: str, shape: Sequence[int]) -> None:
+    """Raise if an array does not have two axes, and say how to reshape it."""
+    if len(shape) == 2:
+        return
+    fix = (
+        "reshape(len(x), -1) gives one row for each entry of the first axis."
+        if len(shape) > 2
+        else "reshape(1, -1) gives one row, reshape(-1, 1) one feature."
+    )
+    raise SourceError(
+        f"{name} has shape {tuple(shape)}: give an array of shape (rows, features); {fix}"
+    )

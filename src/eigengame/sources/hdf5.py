@@ -28,11 +28,19 @@ SPARSE = ("data", "indices", "indptr")
 NAMES = ("features/name", "gene_names", "genes")
 """Where the files of 10x Genomics have the names of genes, newest layout first."""
 
+FILL = ("_FillValue", "missing_value")
+"""Attributes of netCDF with the number that stands for a missing value."""
+
+PACKED = {"scale_factor": 1, "add_offset": 0}
+"""Attributes of netCDF that say how stored numbers become values, with those that change nothing."""
+
 Opened = Callable[[], AbstractContextManager[Any]]
 
 
 class Hdf5Source(Chunked):
     """Rows of one dataset; axes after the first are flattened.
+
+    Numbers that netCDF marks as missing (`_FillValue`, `missing_value`) become NaN.
 
     Parameters
     ----------
@@ -50,6 +58,9 @@ class Hdf5Source(Chunked):
         self._opened, self.path, self.key = opened, path, key
         with opened() as dataset:
             super().__init__(name, dataset.shape or (), dataset.dtype, dataset.chunks)
+            about = getattr(dataset, "attrs", {})
+            _refuse_packed(name, about)
+            self._fills = _fill_values(about)
 
     def opened(self) -> AbstractContextManager[Any]:
         """Give the dataset."""
@@ -59,6 +70,25 @@ class Hdf5Source(Chunked):
         """Return some rows of the open dataset, read to where they need not be copied again."""
         rows = aligned((end - begin, *array.shape[1:]), array.dtype)
         array.read_direct(rows, np.s_[begin:end])
+        return self._without_fills(rows, begin)
+
+    def read_columns(self, begin: int, end: int, first: int, last: int) -> np.ndarray:
+        """Return some columns of these rows."""
+        return self._without_fills(super().read_columns(begin, end, first, last), begin)
+
+    def _without_fills(self, rows: np.ndarray, begin: int) -> np.ndarray:
+        """Return rows with NaN for missing values; whole numbers, which have no NaN, are refused."""
+        for fill in self._fills:
+            gone = rows == np.asarray(fill).astype(rows.dtype)
+            if not gone.any():
+                continue
+            if rows.dtype.kind != "f":
+                row = begin + int(np.argwhere(gone)[0][0])
+                raise SourceError(
+                    f"{self.name}: row {row} has the value {fill}, which the file marks as missing, and "
+                    f"{rows.dtype} has no NaN: write the data as floats, or without missing values."
+                )
+            rows[gone] = np.nan
         return rows
 
     def remedy(self, array: Any) -> str:
@@ -148,6 +178,27 @@ def _source(place: Any, key: str | None, name: str, path: str | None) -> Source:
     if isinstance(node, h5py.Group):
         return _sparse_source(node, opened, name, path)
     return Hdf5Source(opened, name, path, where)
+
+
+def _fill_values(about: Any) -> list[Any]:
+    """Return the numbers that stand for missing values, by the attributes of a dataset."""
+    found = [number for key in FILL if key in about for number in np.ravel(about[key])]
+    return [
+        number
+        for number in found
+        if isinstance(number, (np.integer, np.floating)) and np.isfinite(number)
+    ]
+
+
+def _refuse_packed(name: str, about: Any) -> None:
+    """Raise if stored numbers must be scaled to become values."""
+    seen = {key: about[key] for key, nothing in PACKED.items() if key in about}
+    if any(np.any(np.ravel(value) != PACKED[key]) for key, value in seen.items()):
+        said = ", ".join(f"{key}={np.ravel(value)[0]}" for key, value in seen.items())
+        raise SourceError(
+            f"{name} is packed ({said}): the stored numbers are not the values. Unpack it first, for example by "
+            "xarray, and write it again."
+        )
 
 
 def missing_codecs(dataset: Any) -> str:

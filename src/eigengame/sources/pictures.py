@@ -11,7 +11,7 @@ import numpy as np
 
 from eigengame.sources._base import Source, SourceError
 from eigengame.sources._digest import combined, digest_of_files, digest_of_texts, digest_of_tree
-from eigengame.sources.images import ENDINGS, decoding, files_of
+from eigengame.sources.images import ENDINGS, FORMATS, decoding, files_of
 
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 """Of ImageNet's red, green and blue from 0 to 1: what most networks for pictures were trained with."""
@@ -95,7 +95,7 @@ class Pictures:
         from PIL import Image
 
         short = max(self._size, round(BORDER * self._size))
-        with decoding(path), Image.open(path) as opened:
+        with decoding(path), Image.open(path, formats=FORMATS) as opened:
             opened.draft("RGB", (2 * short, 2 * short))
             picture = opened.convert("RGB")
             width, height = (

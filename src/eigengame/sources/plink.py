@@ -28,7 +28,8 @@ MAGIC = b"\x6c\x1b"
 class BedSource(Random):
     """Rows of a `.bed` file with its `.bim` and `.fam`: how often each call has the first allele.
 
-    Blocks are float32: 0, 1, 2, and NaN for a missing call.
+    Blocks are float32: 0, 1, 2, and NaN for a missing call. Ids and alleles of the SNPs are those of the
+    `.bim`; a model keeps them, and refuses files with other ones.
 
     Parameters
     ----------
@@ -47,8 +48,11 @@ class BedSource(Random):
 
         self._path = local(path, ".bed files")
         self.name = name or self._path
-        self.feature_names = _ids(self._path, ".bim", "SNPs")
-        rows, features = len(_ids(self._path, ".fam", "individuals")), len(self.feature_names)
+        snps = _table(self._path, ".bim", "SNPs")
+        self.feature_names = [fields[1] for fields in snps]
+        if all(len(fields) >= 6 for fields in snps):
+            self.alleles = [f"{fields[4]}/{fields[5]}" for fields in snps]
+        rows, features = len(_table(self._path, ".fam", "individuals")), len(snps)
         self.shape, self.dtype = (rows, features), np.dtype(np.float32)
         _check_size(self._path, rows, features)
         self._bed = open_bed(self._path, iid_count=rows, sid_count=features)
@@ -89,25 +93,25 @@ class BedSource(Random):
         return digest_of_files([self._path, *beside])
 
 
-def _ids(path: str, ending: str, what: str) -> list[str]:
-    """Return the second column of a table beside the `.bed`: one id for each SNP or individual."""
+def _table(path: str, ending: str, what: str) -> list[list[str]]:
+    """Return the fields of a table beside the `.bed`: one line for each SNP or individual."""
     beside = Path(path).with_suffix(ending)
     if not beside.is_file():
         raise SourceError(f"{beside} is missing: it has the {what} of {path}; put it beside it.")
-    found = list(_second_fields(beside))
+    found = list(_fields(beside))
     if not found:
         raise SourceError(f"{beside} is empty: it must have one line for each of the {what}.")
     return found
 
 
-def _second_fields(path: Path) -> Iterator[str]:
+def _fields(path: Path) -> Iterator[list[str]]:
     with open(path, encoding="utf-8", errors="replace") as file:
         for number, line in enumerate(file, start=1):
-            fields = line.split(maxsplit=2)
+            fields = line.split()
             if len(fields) == 1:
                 raise SourceError(f"{path}: line {number} has one field: six are expected.")
             if fields:
-                yield fields[1]
+                yield fields
 
 
 def _check_size(path: str, rows: int, features: int) -> None:

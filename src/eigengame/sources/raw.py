@@ -7,10 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from eigengame.sources._base import Source, SourceError
+from eigengame.sources._base import Source, SourceError, UnknownOption
 from eigengame.sources._files import is_remote, local
 from eigengame.sources._mapped import MappedSource
 from eigengame.sources._remote import RemoteRows, file_system
+
+SNIFFED = 2**12
+"""Bytes at the beginning of a file that say whether it is text."""
 
 
 class RawSource(MappedSource):
@@ -44,23 +47,36 @@ class RawSource(MappedSource):
             raise SourceError(
                 f"{name}: order={order!r}: give 'C' (rows together) or 'F' (columns)."
             )
+        _refuse_text(name, path, dtype, offset)
         shape = raw_shape(name, os.stat(path).st_size, columns, dtype, offset)
         super().__init__(path, shape, dtype, offset=offset, order=order, name=name)
 
 
 def open_raw(
     path: str | os.PathLike[str],
-    columns: int | None = None,
+    columns: Any = None,
     dtype: Any = "float32",
     offset: int = 0,
     order: str = "C",
     name: str | None = None,
+    **options: Any,
 ) -> Source:
     """Return the rows of a raw file: mapped here, fetched by ranges from an fsspec address.
 
-    The parameters are those of `RawSource`.
+    The parameters are those of `RawSource`. A file whose beginning is text is read as a text table if no
+    option of a raw file is given; `options`, and `columns` as a list, are then those of `CsvSource`.
     """
     found = os.fspath(path)
+    plain = not isinstance(columns, int) and (dtype, offset, order) == ("float32", 0, "C")
+    if plain and is_text(_beginning(found, 0)):
+        from eigengame.sources.csv import CsvSource
+
+        return CsvSource(found, columns=columns, name=name, **options)
+    if options:
+        raise UnknownOption(
+            f"{found} is raw binary, which has no {', '.join(options)}: that option does not belong to "
+            "this kind of data."
+        )
     if not is_remote(found):
         return RawSource(found, columns, dtype, offset, order, name)
     if order != "C":
@@ -72,7 +88,46 @@ def open_raw(
         size = int(files.size(inside))
     except OSError as error:
         raise SourceError(f"{found} cannot be opened ({error}): check the address.") from None
+    _refuse_text(found, found, dtype, offset)
     return RemoteRows(found, raw_shape(found, size, columns, dtype, offset), dtype, offset, name)
+
+
+def is_text(beginning: bytes) -> bool:
+    """Return whether the first bytes of a file are printable text, in UTF-8 or plain ASCII."""
+    try:
+        text = beginning.decode()
+    except UnicodeDecodeError as error:
+        # The last character may be cut off.
+        if error.start < len(beginning) - 4:
+            return False
+        text = beginning[: error.start].decode()
+    return bool(text) and all(letter.isprintable() or letter.isspace() for letter in text)
+
+
+def _beginning(path: str, offset: int) -> bytes:
+    """Return some bytes of a file from an offset on."""
+    if not is_remote(path):
+        with open(path, "rb") as file:
+            file.seek(max(offset, 0))
+            return file.read(SNIFFED)
+    files, inside = file_system(path)
+    try:
+        return bytes(files.cat_file(inside, start=max(offset, 0), end=max(offset, 0) + SNIFFED))
+    except OSError as error:
+        raise SourceError(f"{path} cannot be opened ({error}): check the address.") from None
+
+
+def _refuse_text(name: str, path: str, dtype: Any, offset: int) -> None:
+    """Raise if the numbers of a file are text. Single bytes may be anything, so they are not checked."""
+    try:
+        single = np.dtype(dtype).itemsize == 1
+    except TypeError:
+        return  # refused by `raw_shape`
+    if not single and is_text(_beginning(path, offset)):
+        raise SourceError(
+            f"{name} is text, not raw binary numbers: leave out columns= (--raw-columns), dtype= "
+            "(--raw-dtype), offset= and order= to read it as a text table, or rename it to .txt or .csv."
+        )
 
 
 def raw_shape(

@@ -45,7 +45,7 @@ class Shuffled(Source):
         self._source, self._seed, self._block = source, seed, -(-block // chunk) * chunk
         self.name, self.shape, self.dtype = source.name, source.shape, source.dtype
         self.sparse, self.feature_names = source.sparse, source.feature_names
-        self.image_shape = source.image_shape
+        self.image_shape, self.alleles = source.image_shape, source.alleles
 
     def blocks(self, start: int, size: int) -> Iterator[Block]:
         """Give the rows from `start` on in blocks of `size`; whole blocks before it are not read."""
@@ -54,6 +54,18 @@ class Shuffled(Source):
         before = int(ends[first - 1]) if first else 0
         pieces = (Block(self._piece(number)) for number in order[first:])
         return recut(pieces, start - before, size)
+
+    def in_float64(self) -> Source:
+        """Return the same rows in the same order, computed in float64."""
+        read = self._source.in_float64()
+        if read is self._source:
+            return self
+        if not isinstance(read, Random):
+            raise SourceError(
+                f"{self.name}: in_float64() of a {type(self._source).__name__} must return rows that can be "
+                "read from anywhere, to be shuffled."
+            )
+        return Shuffled(read, self._seed, self._block)
 
     def order(self) -> np.ndarray:
         """Return the place in the source of each row that comes, shape (n,)."""

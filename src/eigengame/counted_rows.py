@@ -1,0 +1,42 @@
+"""Rows that count: refusing data that has too few of them for components."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from eigengame.sources import SourceError
+
+
+def refuse_unless_counted(name: str, rows: int, weight: Any, least: int = 1) -> None:
+    """Raise if fewer than `least` rows have a weight above 0.
+
+    Parameters
+    ----------
+    name : str
+        Name of the data, for the message.
+    rows : int
+        Rows with a weight above 0.
+    weight : float
+        Sum of the weights.
+    least : int
+    """
+    if not rows or not float(weight) > 0:
+        raise SourceError(
+            f"{name}: no row has a weight above 0, so there is nothing to fit. Check sample_weight and the "
+            "column of weights; with missing='skip' every row has a missing value: use missing='mean', or "
+            "leave out the columns with missing values."
+        )
+    if rows < least:
+        raise SourceError(
+            f"{name} has {rows} row with a weight above 0: at least {least} are needed for a variance."
+        )
+
+
+def refuse_unless_enough(name: str, k: int, rows: int, weight: Any) -> None:
+    """Raise if more components are wanted than there are rows; a row of weight 3 counts as three rows."""
+    most = max(rows, round(float(weight)))
+    if k > most:
+        raise ValueError(
+            f"n_components={k} is more than {most}, the number of rows of {name} with a weight above 0: give at "
+            f"most {most}."
+        )
