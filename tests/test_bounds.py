@@ -89,6 +89,14 @@ def test_an_error_of_the_diagonal_makes_the_gap_smaller():
     tight(block, [[1 - error, o], [o, 1 - gap + error]], 0, factor=1.8)
 
 
+def test_players_mix_through_a_third_one():
+    one, other = 1e-3, 0.02
+    mixing = np.array([[0, 0, one], [0, 0, other], [one, other, 0]])
+    values = np.array([1, 0.95, 0.5])
+    block = Block(values, mixing, np.zeros(3), -math.inf)
+    tight(block, np.diag(values) + mixing, 0, factor=1.1)
+
+
 def test_what_lies_outside_counts_by_the_distance_to_the_level():
     e, level = 1e-3, 0.9
     block = Block(np.array([1.0]), np.zeros((1, 1)), np.array([e]), level)

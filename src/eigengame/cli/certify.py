@@ -36,7 +36,7 @@ def certify(
 ) -> None:
     """Measure the components of MODEL on DATA, and bound the angle of each to the true one.
 
-    Reads the data five times. Nothing about the fit is assumed but its mean.
+    Reads the data at most five times, in float64. Nothing about the fit is assumed.
     """
     if output is not None:
         refuse_target(output, (".safetensors",), force=force)

@@ -6,6 +6,7 @@ import json
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 MOST = 32
@@ -66,6 +67,8 @@ def show_components(model: Any) -> None:
         ],
     )
     show(f"Angles: {str(certificate).splitlines()[0]}.")
+    for note in certificate.notes():
+        show(f"Note: {note}.")
 
 
 def show_ending(model: Any) -> None:
@@ -87,6 +90,7 @@ def facts_of(model: Any) -> dict[str, Any]:
             "kind": certificate.kind,
             "confidence": certificate.confidence,
             "angle": certificate.angle,
+            "clusters": [asdict(cluster) for cluster in certificate.clusters],
         },
         "outcome": {
             "name": outcome.outcome.name.lower(),

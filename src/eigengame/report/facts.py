@@ -14,8 +14,8 @@ from eigengame.model_file import provenance
 
 EXPLAINED = {
     "certified": (
-        "The whole data was read again to measure every component, and random probes looked for larger "
-        "directions that may have been missed."
+        "Every component was measured on the whole data in float64, and it was checked that no larger direction was "
+        "missed."
     ),
     "conditional": (
         "The whole data was read again to measure every component, but nothing looked for larger "
@@ -51,6 +51,7 @@ def certificate(sure: Certificate) -> dict[str, Any]:
         "measured": sure.kind != "estimate",
         "words": words[0].upper() + words[1:],
         "explained": EXPLAINED[sure.kind],
+        "notes": [note[0].upper() + note[1:] + "." for note in sure.notes()],
     }
 
 

@@ -25,6 +25,7 @@ function drawVerdict(card) {
     el("div", {},
       el("p", { class: "verdict-words" }, `${certificate.words}. ${found}`),
       el("p", {}, certificate.explained),
+      ...certificate.notes.map((note) => el("p", { class: "verdict-note" }, note)),
       el("p", {}, el("b", {}, "How it ended: "), `${outcome.happened}. `, el("b", {}, "Advice: "), outcome.advice)),
   );
 }
