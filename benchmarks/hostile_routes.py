@@ -204,7 +204,7 @@ ROUTES: dict[str, Route] = {
 
 MESH_ROUTES: dict[str, Route] = {"mesh2": on_two_devices, "mesh4": on_four_devices}
 
-SELDOM = {"dask": 3, "mesh2": 2, "mesh4": 3}
+SELDOM = {"dask": 3, "mesh2": 2, "mesh4": 3, "forget": 2}
 """Slow routes are taken by every so many problems only."""
 
 

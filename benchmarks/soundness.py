@@ -18,7 +18,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks.hostile_problems import FAMILIES, SETTINGS, drawn
+from benchmarks.hostile_families import FAMILIES
+from benchmarks.hostile_problems import SETTINGS, drawn
 from benchmarks.hostile_routes import (
     MESH_ROUTES,
     ROUTES,
