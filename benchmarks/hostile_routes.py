@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
+from threadpoolctl import threadpool_limits
 
 from benchmarks.hostile_problems import FORGET, Problem
 from eigengame import EigenGamePCA
@@ -245,7 +246,9 @@ def attempts_in_child(tasks: Sequence[tuple[Problem, str]]) -> list[Attempt]:
 
 def main(sent: str, returned: str) -> None:
     tasks = pickle.loads(Path(sent).read_bytes())
-    Path(returned).write_bytes(pickle.dumps([attempt(problem, route) for problem, route in tasks]))
+    with threadpool_limits(1, user_api="blas"):
+        attempts = [attempt(problem, route) for problem, route in tasks]
+    Path(returned).write_bytes(pickle.dumps(attempts))
 
 
 if __name__ == "__main__":

@@ -37,6 +37,8 @@ class Check:
     verdict : {"silent", "held", "violated", "undecided"}
     gap : float
         Distance of the eigenvalues to all others, relative to the first of them.
+    error : float
+        Bound on the error of `true`; 0 where nothing was compared.
     """
 
     kind: str
@@ -46,6 +48,7 @@ class Check:
     true: float
     verdict: str
     gap: float
+    error: float = 0.0
 
     @property
     def ratio(self) -> float:
@@ -129,11 +132,12 @@ def _check(
         return Check(kind, *span, bound, math.pi / 2, "violated", 0.0)
     true = max(truth.angle(part, *span) for part in parts)
     gap = truth.gap(*span) / max(float(truth.values[span[0]]), 1e-300)
-    if true <= bound * (1 + ROUNDING):
-        return Check(kind, *span, bound, true, "held", gap)
+    # That a tied direction is not determined is no matter of digits.
     error = truth.error(*span) if gap > 0 else 0.0
     if math.isfinite(bound) and error > DECIDED * bound:
-        return Check(kind, *span, bound, true, "undecided", gap)
+        return Check(kind, *span, bound, true, "undecided", gap, error)
+    if true <= bound * (1 + ROUNDING):
+        return Check(kind, *span, bound, true, "held", gap, error)
     second = problem.second_truth(claim.target)
     again = max(second.angle(part, *span) for part in parts)
     if math.isfinite(true) and not math.isclose(again, true, rel_tol=1e-6):
@@ -141,7 +145,7 @@ def _check(
             f"{problem.family} {problem.setting.name} seed={problem.seed} index={problem.index}, {kind} {span}: "
             f"two computations of the true angle give {true} and {again}; fix benchmarks/exact_eigen.py."
         )
-    return Check(kind, *span, bound, true, "violated", gap)
+    return Check(kind, *span, bound, true, "violated", gap, error)
 
 
 @dataclass(frozen=True)
@@ -153,8 +157,11 @@ class Tally:
     fits, refused, failed : int
     certificates, broken : int
         Certificates of kind "certified", and those with at least one violated bound.
-    bounds, informative, violated, undecided : int
-        Bounds of these certificates: all, those below pi/2, those below the true angle, those not decidable.
+    bounds, informative, violated, grossly, undecided : int
+        Bounds of these certificates: all, those below pi/2, those below the true angle, those below half of it,
+        those not decidable.
+    error : float
+        The largest error of a true angle that was compared.
     worst : float
         The largest true angle over its bound among violations; NaN where there are none.
     median : float
@@ -169,7 +176,9 @@ class Tally:
     bounds: int
     informative: int
     violated: int
+    grossly: int
     undecided: int
+    error: float
     worst: float
     median: float
 
@@ -193,7 +202,9 @@ def tally(cases: Iterable[Case], kind: str = "component") -> Tally:
         bounds=len(checks),
         informative=sum(check.verdict != "silent" for check in checks),
         violated=len(violated),
+        grossly=sum(ratio > 2 for ratio in worst),
         undecided=sum(check.verdict == "undecided" for check in checks),
+        error=max((check.error for check in checks if check.verdict != "undecided"), default=0.0),
         worst=max(worst, default=math.nan),
         median=float(np.median(ratios)) if ratios else math.nan,
     )

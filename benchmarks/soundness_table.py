@@ -17,6 +17,7 @@ HEADINGS = (
     "informative",
     "share",
     "violated",
+    "by 2 times",
     "worst true / bound",
     "median bound / true",
 )
@@ -48,7 +49,8 @@ def totals(cases: Sequence[Case]) -> str:
         all_of = tally(cases, kind)
         lines.append(
             f"{kind.capitalize()}s: {all_of.violated} of {all_of.informative} informative bounds violated, "
-            f"{all_of.undecided} undecided; {_share(all_of)} of {all_of.bounds} bounds are informative."
+            f"{all_of.grossly} of them by more than 2 times, {all_of.undecided} undecided; {_share(all_of)} of "
+            f"{all_of.bounds} bounds are informative. Error of the true angles: at most {all_of.error:.1g}."
         )
     lines.append(
         f"Certificates with a violated bound: {found.broken} of {found.certificates}. The rate is at least "
@@ -84,6 +86,7 @@ def _cells(one: Tally) -> list[str]:
         str(one.informative),
         _share(one),
         str(one.violated),
+        str(one.grossly),
         _number(one.worst),
         _number(one.median),
     ]
