@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from threadpoolctl import threadpool_limits
@@ -114,7 +115,7 @@ def _parser() -> argparse.ArgumentParser:
     ):
         parser.add_argument(
             f"--{name}",
-            type=lambda text, known=known: _names(text, known),
+            type=partial(_names, known),
             default=known,
             help=f"comma-separated, of {', '.join(known)}",
         )
@@ -122,7 +123,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _names(text: str, known: Sequence[str]) -> tuple[str, ...]:
+def _names(known: Sequence[str], text: str) -> tuple[str, ...]:
     """Return comma-separated names, all of which must be known."""
     names = tuple(name.strip() for name in text.split(",") if name.strip())
     unknown = [name for name in names if name not in known]
