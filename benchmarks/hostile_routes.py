@@ -225,6 +225,8 @@ def attempt(problem: Problem, route: str) -> Attempt:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             return Attempt(tuple((ROUTES | MESH_ROUTES)[route](problem)))
+    except np.linalg.LinAlgError as error:  # a ValueError too, but nothing was refused
+        return Attempt(failed=f"{type(error).__name__}: {error}")
     except ValueError as error:
         return Attempt(refused=str(error))
     except Exception as error:

@@ -274,6 +274,8 @@ def test_errors_are_told_apart_from_refusals(monkeypatch):
     assert attempt(problem, "tol") == Attempt(refused="give other weights")
     monkeypatch.setitem(ROUTES, "tol", fail)
     assert attempt(problem, "tol") == Attempt(failed="ZeroDivisionError: oh")
+    monkeypatch.setitem(ROUTES, "tol", lambda problem: np.linalg.inv(np.zeros((2, 2))))
+    assert attempt(problem, "tol") == Attempt(failed="LinAlgError: Singular matrix")
 
 
 def test_the_command_writes_a_table_and_returns_its_verdict(tmp_path, capsys, monkeypatch):
