@@ -7,7 +7,7 @@ WORKERS ?= 2
 # Neighbours stay together, for they share what is compiled; who is done first takes from the other.
 SPREAD := -n $(WORKERS) --dist worksteal
 
-.PHONY: help demo torch test test-slow lint format browser bench docs clean
+.PHONY: help demo torch test test-slow lint format browser bench soundness docs clean
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | column -t -s '	'
 
@@ -72,6 +72,10 @@ bench: $(VENV)/.installed-test  ## measure ourselves and our peers (an hour; res
 	@$(BIN)/python -m benchmarks.reading
 	@echo "==> fits, side by side with our peers"
 	@$(BIN)/python -m benchmarks.peers
+
+soundness: $(VENV)/.installed-test  ## check certificates against the truth on hostile problems (half an hour)
+	@echo "==> certificates against the truth; tables go to benchmarks/results/soundness.md"
+	@$(BIN)/python -m benchmarks.soundness
 
 docs: $(VENV)/.installed-docs  ## build the documentation into site/
 	@echo "==> building the documentation into site/"
