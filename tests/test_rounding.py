@@ -70,8 +70,13 @@ def test_the_bound_grows_with_the_trace_and_with_the_longest_sum():
     np.testing.assert_allclose(Rounding.worst(100, 1000, trace=40.0).of_products(values), 2 * one)
     assert (Rounding.worst(1000, 1000, 10.0).of_products(values) > 1.5 * one).all()
     assert (Rounding.worst(100, 10000, 10.0).of_products(values) > 2 * one).all()
-    expected = 2 * gamma(108) * math.sqrt(40) + 3 * gamma(1008) * math.sqrt(10)
+    expected = gamma(108) * math.sqrt(40) + gamma(1008) * math.sqrt(10)
     assert one[1] == pytest.approx(expected)
+    # A mean that makes all of the trace: twice the error of scores, three times that of sums.
+    far = Rounding.worst(100, 1000, 10.0, mean=10.0).of_products(values)
+    assert far[1] == pytest.approx(
+        expected + gamma(108) * math.sqrt(40) + 2 * gamma(1008) * math.sqrt(10)
+    )
 
 
 def test_gamma_is_the_relative_error_of_a_sum():

@@ -126,7 +126,9 @@ def _tangent(block: Block, group: slice, lower: float, upper: float) -> float:
     room = lower - block.level  # infinite where nothing is outside
     pull = block.outside / math.sqrt(room)
     pushed = np.linalg.norm(block.mixing[:, group], axis=1) + pull * np.linalg.norm(pull[group])
-    between = block.mixing - np.diag(np.diag(block.mixing))  # errors of the diagonal are in the distance
+    between = block.mixing - np.diag(
+        np.diag(block.mixing)
+    )  # errors of the diagonal are in the distance
     most = _solved(distance, between, pull, pushed)
     if most is None:
         return math.inf

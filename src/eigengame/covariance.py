@@ -18,7 +18,7 @@ from eigengame.certificate import Certificate, certificate, stored
 from eigengame.game.rows import DenseRows, full_product
 from eigengame.moments import Moments, batch_moments, merge_moments, no_moments
 from eigengame.parallel.placement import Placement
-from eigengame.precise import TREE
+from eigengame.precise import longest_sum
 from eigengame.raw_rows import RawRows
 from eigengame.reading import Passes
 from eigengame.rounding import OPERATIONS, gamma
@@ -49,7 +49,7 @@ def accumulated(source: Passes, d: int, place: Placement, *, center: bool) -> Sc
 
     Each entry is a sum of products, so its error is at most $\gamma_c\sum_r|z_{rf}||z_{rg}|$ (see
     `eigengame.rounding`), and the norm of all errors together at most $\gamma_c$ times the sum of all squares. The
-    mean's share, subtracted afterwards, adds at most twice as much.
+    mean is subtracted afterwards: with $C = W\|\mu\|^2$, that adds at most $2\sqrt{C/T} + C/T$ times as much.
     """
     exact = source.in_float64(None)
     with jax.enable_x64(True):
@@ -58,11 +58,14 @@ def accumulated(source: Passes, d: int, place: Placement, *, center: bool) -> Sc
         total, moments, rows, batches = exact.fold(_add, start, task="covariance")
         matrix = np.asarray(place.gathered(total, d, d))
     weight, mean = float(moments.weight), np.asarray(place.gathered(moments.mean, d))
-    squares = float(np.trace(matrix))
+    squares, share = float(np.trace(matrix)), 0.0
     if center:
         matrix = matrix - weight * mean[:, None] * mean[None, :]
-    chain = source.size + batches + TREE + OPERATIONS
-    return Scatter((matrix + matrix.T) / 2, moments, rows, 3 * gamma(chain) * squares)
+        share = math.sqrt(weight * float(np.sum(mean**2)) / squares) if squares > 0 else 0.0
+    # Rows are not in groups here: a batch is one product.
+    longest = max(longest_sum(exact, batches), source.size + batches) + OPERATIONS
+    error = gamma(longest) * squares * (1 + 2 * share + share**2)
+    return Scatter((matrix + matrix.T) / 2, moments, rows, error)
 
 
 def _add(carry: Any, rows: RawRows | DenseRows, count: int) -> Any:

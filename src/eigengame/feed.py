@@ -91,6 +91,12 @@ class Feed:
             return 1 if self.source.slow else 2
         return 2 + (self.ahead if self.source.slow else 0)
 
+    @property
+    def sends_raw(self) -> bool:
+        """Whether batches are raw rows of one device."""
+        host = not (self.source.sparse or self.source.on_device)
+        return self.raw and host and self.place.mesh is None
+
     def in_float64(self, mean: np.ndarray | None) -> Feed:
         """Return the feed of the same rows in float64, about a mean (d,) of this frame where that is given."""
         stays = self.source.sparse or self.source.on_device

@@ -62,14 +62,15 @@ def faded_again(reading: Read, rows: int, forget: float) -> Read:
     reading : Reading
         After its first pass.
     rows : int
-        Number of rows that the first pass counted.
+        Number of rows that the first pass counted: those with a weight above 0.
     forget : float
     """
-    feed = reading.feed
-    if rows != feed.shape[0]:
+    feed, n = reading.feed, reading.feed.shape[0]
+    assert n is not None
+    if rows != (n if feed.weights is None else np.count_nonzero(feed.weights)):
         _refuse_gaps(feed.source, forget)
     again = copy.copy(reading)
-    again.feed = replace(feed, weights=faded_weights(rows, forget, feed.weights))
+    again.feed = replace(feed, weights=faded_weights(n, forget, feed.weights))
     return again
 
 

@@ -28,9 +28,6 @@ from eigengame.rounding import OPERATIONS, Rounding, gamma
 GROUP = 256
 """Rows widened at a time on a CPU: as many as stay in its cache."""
 
-TREE = 64
-"""Additions that devices, processes or a tree of parts may add to the longest sum."""
-
 
 class Sums(NamedTuple):
     """What one pass adds up; every entry is a plain sum over batches.
@@ -102,12 +99,26 @@ def products(
         level = None if mean is None else exact.everywhere((block @ mean)[None, :])
         carry, batches = exact.fold(partial(_add, there, level), (tuple(start), 0), task=task)
         images, scores, columns, weight, squares = (whole(leaf) for leaf in carry)
+    centre = columns / max(float(weight), np.finfo(float).tiny)
     if mean is not None:
-        images = images - scores * (columns / max(float(weight), np.finfo(float).tiny))
-    chain = source.size + int(batches) + TREE
-    rounding = Rounding.worst(block.shape[1], chain, float(squares))
+        images = images - scores * centre
+    share = 0.0 if mean is None else float(weight) * float(np.sum(centre**2))
+    chain = longest_sum(exact, int(batches))
+    rounding = Rounding.worst(block.shape[1], chain, float(squares), share)
     values = np.maximum(np.sum(block * images, axis=1), 0)
     return Products(block, images, rounding.of_products(values), rounding)
+
+
+def longest_sum(exact: Passes, batches: int) -> int:
+    """Return the additions in a row of a sum over the rows: within groups and batches, over batches and devices."""
+    size = exact.size
+    within = GROUP + -(-size // GROUP) if exact.raw and _in_groups(size) else size
+    return within + batches + jax.device_count()
+
+
+def _in_groups(rows: int) -> bool:
+    """Return whether raw rows of one device are widened group by group."""
+    return jax.default_backend() == "cpu" and rows > GROUP
 
 
 def _add(
@@ -126,13 +137,16 @@ def _accumulate(
     sums = Sums(*carry)
     if not isinstance(rows, RawRows):
         return tuple(_added(rows, block, level, sums))
-    if rows.mesh is not None or jax.default_backend() != "cpu" or len(rows.roots) <= GROUP:
+    if rows.mesh is not None or not _in_groups(len(rows.roots)):
         return tuple(_added(rows.widened(), block, None, sums))
 
     def step(now: Sums, group: RawRows) -> tuple[Sums, None]:
         return _added(group.widened(), block, None, now), None
 
-    return tuple(jax.lax.scan(step, sums, rows.groups(GROUP))[0])
+    # From zero, so that no sum is longer than it has to be.
+    start = jax.tree.map(jnp.zeros_like, sums)
+    own = jax.lax.scan(step, start, rows.groups(GROUP))[0]
+    return tuple(jax.tree.map(jnp.add, sums, own))
 
 
 def _added(

@@ -35,11 +35,18 @@ class Passes(Protocol):
     ----------
     size : int
         Rows of a batch.
+    raw : bool
+        Whether batches are raw rows of one device (`RawRows`).
     """
 
     @property
     def size(self) -> int:
         """Rows of a batch."""
+        ...
+
+    @property
+    def raw(self) -> bool:
+        """Whether batches are raw rows of one device."""
         ...
 
     @property
@@ -96,6 +103,11 @@ class Reading:
     def size(self) -> int:
         """Rows of a batch."""
         return self.feed.size
+
+    @property
+    def raw(self) -> bool:
+        """Whether batches are raw rows of one device."""
+        return self.feed.sends_raw
 
     @property
     def stopped(self) -> bool:
@@ -177,6 +189,7 @@ class Given:
     """Rows already at hand, such as a matrix: a pass takes each of them once."""
 
     stopped = False
+    raw = False
 
     def __init__(self, *rows: Any) -> None:
         self.rows = rows

@@ -7,9 +7,13 @@ $\gamma_m = mu/(1 - mu)$, which bounds the relative error of a sum of $m$ produc
 * A score is a sum over $d$ features: $|\delta s_r| \le \gamma_d\|z_r\|$. Together
   $\|\delta s\| \le \gamma_d\sqrt{T}$ with $T = \sum_r\|z_r\|^2$, and through $Z^\top$ that moves the product by at
   most $\gamma_d\sqrt{\theta_1 T}$.
-* The sum over rows has at most $c$ = (rows of a batch) + (batches) additions in a row:
+* The sum over rows is made group by group and batch by batch, with at most $c$ additions in a row:
   feature by feature its error is at most $\gamma_c\sum_r|s_r||z_{rf}|$, and in norm
   $\gamma_c\|s\|\sqrt T = \gamma_c\sqrt{\theta_i T}$.
+
+Where rows are not about their mean yet, what is left of it is subtracted from scores and sums afterwards. With
+$C = W\|\mu\|^2$, $W$ the weight of the rows and $\mu$ what is left, that adds at most $\sqrt{C/T}$ of the first
+term, and twice as much of the second.
 
 So $\|\delta(Mv_i)\| \le \rho_i = \alpha\sqrt{\theta_1 T} + \beta\sqrt{\theta_i T}$. The constants allow for the
 rounding of the rows themselves and of the mean. The error grows with the trace $T$, not with the largest
@@ -60,7 +64,7 @@ class Rounding:
     trace: float
 
     @classmethod
-    def worst(cls, d: int, chain: int, trace: float) -> Rounding:
+    def worst(cls, d: int, chain: int, trace: float, mean: float = 0.0) -> Rounding:
         """Return the worst case in float64.
 
         Parameters
@@ -68,11 +72,14 @@ class Rounding:
         d : int
             Features.
         chain : int
-            Additions in a row: rows of a batch plus number of batches.
+            Additions in a row that a sum over the rows takes.
         trace : float
+        mean : float
+            $C$: the share of the trace that is due to the mean of the rows.
         """
-        # Twice and three times: scores may be less those of the mean, and so may the sums over rows.
-        return cls(2 * gamma(d + OPERATIONS), 3 * gamma(chain + OPERATIONS), trace)
+        share = math.sqrt(mean / trace) if trace > 0 else 0.0
+        scores, sums = gamma(d + OPERATIONS), gamma(chain + OPERATIONS)
+        return cls((1 + share) * scores, (1 + 2 * share) * sums, trace)
 
     @classmethod
     def typical(cls, dtype: Any, rows: int, trace: float) -> Rounding:

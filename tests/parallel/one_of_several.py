@@ -29,18 +29,21 @@ def table():
 
 
 class Recorded(ArraySource):
-    """An array that notes which rows and columns were read."""
+    """An array that notes which rows and columns were read in batches.
+
+    The first rows, which are read at once to choose a frame, do not count.
+    """
 
     def __init__(self, data):
         super().__init__(data)
         self.seen = np.zeros(data.shape, bool)
 
     def read(self, begin, end):
-        self.seen[begin:end] = True
+        self.seen[begin:end] |= end - begin <= BATCH
         return super().read(begin, end)
 
     def read_columns(self, begin, end, first, last):
-        self.seen[begin:end, first:last] = True
+        self.seen[begin:end, first:last] |= end - begin <= BATCH
         return self.data[begin:end, first:last]
 
     def told(self):

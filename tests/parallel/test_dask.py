@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from eigengame import EigenGamePCA, Outcome, as_source, metrics, prepare, stream, testing
-from eigengame.moments import no_moments
+from eigengame.covariance import accumulated
+from eigengame.frame import Frame
 from eigengame.parallel import parts
 from eigengame.parallel.dask_engine import (
     DaskEngine,
@@ -26,7 +27,8 @@ from eigengame.parallel.dask_engine import (
 )
 from eigengame.parallel.dask_part import PartFold, part_game
 from eigengame.parallel.merging import Told, merged, unpacked
-from eigengame.routes import Options, _add_covariance
+from eigengame.parallel.placement import ONE_DEVICE
+from eigengame.routes import Options
 from eigengame.sources import SourceError
 from eigengame.sources.npy import NpySource
 
@@ -176,7 +178,7 @@ def told():
     )
     begun = stream.begin(PLAIN, K, D, np.float64, 0)
     fold = PartFold.of(reading.feed, reading.parts, PLAIN, partial(stream.take, PLAIN), begun)
-    return [part_game(fold, block, i, None, None) for i, block in enumerate(np.split(X, 8))]
+    return [part_game(fold, block, i, Frame(), None) for i, block in enumerate(np.split(X, 8))]
 
 
 def test_what_travels_is_players_strengths_and_moments(told):
@@ -248,11 +250,12 @@ def test_a_pass_for_the_covariance_is_a_tree_of_sums_and_exact_moments():
     reading = DaskReading(
         DaskEngine(), as_source(BLOCKS), PLAIN, np.float64, batch_size=256, players=12
     )
-    nothing = (np.zeros((D, D)), no_moments(D, np.float64), 0)
-    total, moments, count = reading.fold(_add_covariance, nothing, task="covariance")
-    assert count == N
-    np.testing.assert_allclose(total, X.T @ X, rtol=1e-10, atol=1e-8)
-    np.testing.assert_allclose(moments.mean, X.mean(axis=0), atol=1e-12)
+    scatter = accumulated(reading, D, ONE_DEVICE, center=True)
+    assert scatter.rows == N
+    about = X - X.mean(axis=0)
+    assert np.linalg.norm(scatter.matrix - about.T @ about, 2) <= 2 * scatter.error
+    assert scatter.error < 1e-8 * np.trace(scatter.matrix)
+    np.testing.assert_allclose(scatter.moments.mean, X.mean(axis=0), atol=1e-12)
     assert DaskRun(as_source(BLOCKS[:, :6]), None, OPTIONS, "auto", 256)._route(K) == "covariance"
 
 

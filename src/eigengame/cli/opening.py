@@ -174,7 +174,6 @@ def opened_for_fit(data: str, opening: Opening, preparing: Preparing) -> Any:
             source = opened_whole(data, **options)
         else:
             source = as_source(data, **options)
-        source = as_source(data, **options)
     if preparing.shuffle is not None:
         from eigengame import shuffled
 

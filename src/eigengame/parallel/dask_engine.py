@@ -187,6 +187,11 @@ class DaskReading:
         return self.feed.size
 
     @property
+    def raw(self) -> bool:
+        """Whether batches are raw rows of one device."""
+        return self.feed.sends_raw
+
+    @property
     def stopped(self) -> bool:
         """Whether a watcher has ended the run."""
         return self._record.stopped

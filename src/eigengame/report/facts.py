@@ -14,8 +14,8 @@ from eigengame.model_file import provenance
 
 EXPLAINED = {
     "certified": (
-        "Every component was measured on the whole data in float64, and it was checked that no larger direction was "
-        "missed."
+        "Every component was measured on the whole data in float64, and it was checked that no larger direction "
+        "was missed."
     ),
     "conditional": (
         "The whole data was read again to measure every component, but nothing looked for larger "
