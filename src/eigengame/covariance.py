@@ -62,8 +62,8 @@ def accumulated(source: Passes, d: int, place: Placement, *, center: bool) -> Sc
     if center:
         matrix = matrix - weight * mean[:, None] * mean[None, :]
         share = math.sqrt(weight * float(np.sum(mean**2)) / squares) if squares > 0 else 0.0
-    # Rows are not in groups here: a batch is one product.
-    longest = max(longest_sum(exact, batches), source.size + batches) + OPERATIONS
+    # A batch is one product here, not one for each group.
+    longest = longest_sum(exact, d, batches) + source.size + OPERATIONS
     error = gamma(longest) * squares * (1 + 2 * share + share**2)
     return Scatter((matrix + matrix.T) / 2, moments, rows, error)
 

@@ -25,8 +25,14 @@ from eigengame.raw_rows import RawRows
 from eigengame.reading import Passes
 from eigengame.rounding import OPERATIONS, Rounding, gamma
 
-GROUP = 256
-"""Rows widened at a time on a CPU: as many as stay in its cache."""
+GROUP, SMALL_GROUP = 256, 32
+"""Rows widened at a time on a CPU: as many as stay in its cache, and fewer where batches are small.
+
+Short sums have small errors; on small batches they cost no time that anyone would notice.
+"""
+
+SMALL_BATCH = 2**17
+"""Numbers of a small batch."""
 
 
 class Sums(NamedTuple):
@@ -103,22 +109,23 @@ def products(
     if mean is not None:
         images = images - scores * centre
     share = 0.0 if mean is None else float(weight) * float(np.sum(centre**2))
-    chain = longest_sum(exact, int(batches))
+    chain = longest_sum(exact, block.shape[1], int(batches))
     rounding = Rounding.worst(block.shape[1], chain, float(squares), share)
     values = np.maximum(np.sum(block * images, axis=1), 0)
     return Products(block, images, rounding.of_products(values), rounding)
 
 
-def longest_sum(exact: Passes, batches: int) -> int:
+def longest_sum(exact: Passes, d: int, batches: int) -> int:
     """Return the additions in a row of a sum over the rows: within groups and batches, over batches and devices."""
-    size = exact.size
-    within = GROUP + -(-size // GROUP) if exact.raw and _in_groups(size) else size
-    return within + batches + jax.device_count()
+    group = _group(exact.size, d) if exact.raw else exact.size
+    return group + -(-exact.size // group) + batches + jax.device_count()
 
 
-def _in_groups(rows: int) -> bool:
-    """Return whether raw rows of one device are widened group by group."""
-    return jax.default_backend() == "cpu" and rows > GROUP
+def _group(rows: int, d: int) -> int:
+    """Return how many raw rows of a batch are widened at a time."""
+    if jax.default_backend() != "cpu":
+        return rows
+    return min(rows, SMALL_GROUP if rows * d <= SMALL_BATCH else GROUP)
 
 
 def _add(
@@ -137,7 +144,8 @@ def _accumulate(
     sums = Sums(*carry)
     if not isinstance(rows, RawRows):
         return tuple(_added(rows, block, level, sums))
-    if rows.mesh is not None or not _in_groups(len(rows.roots)):
+    size, d = rows.values.shape
+    if rows.mesh is not None or _group(size, d) == size:
         return tuple(_added(rows.widened(), block, None, sums))
 
     def step(now: Sums, group: RawRows) -> tuple[Sums, None]:
@@ -145,7 +153,7 @@ def _accumulate(
 
     # From zero, so that no sum is longer than it has to be.
     start = jax.tree.map(jnp.zeros_like, sums)
-    own = jax.lax.scan(step, start, rows.groups(GROUP))[0]
+    own = jax.lax.scan(step, start, rows.groups(_group(size, d)))[0]
     return tuple(jax.tree.map(jnp.add, sums, own))
 
 
