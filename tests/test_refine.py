@@ -23,7 +23,8 @@ def halves(dtype="float64"):
 
 
 def goal_of(dtype="float64", data=PROBLEM.data, **options):
-    rounding = Rounding.typical(dtype, len(data), float(np.sum(data.astype(np.float64) ** 2)))
+    squares = float(np.sum(data.astype(np.float64) ** 2))
+    rounding = Rounding.probable(dtype, data.shape[1], len(data), 1, squares)
     settings = {"passes": 40, "tol": 1e-3, "mean": None, "k": K, "scale": 1.0, "seed": 0}
     settings |= {"source": halves(dtype), "rounding": rounding} | options
     return Goal(**settings)
@@ -153,6 +154,40 @@ def test_a_missed_component_is_found_by_the_probes():
 def test_all_looks_together_stay_within_the_risk():
     assert sum(map(share_of_risk, range(1, 1000))) <= RISK
     assert share_of_risk(1) == RISK / 2
+
+
+def test_float32_is_enough_for_a_tolerance_well_above_its_rounding():
+    # No pass in float64: the components are the players of the last pass, and the bound allows for their rounding.
+    goal = goal_of("float32", tol=0.05)
+    found = refined(goal, start("float32"), route="test", used=0)
+    assert found.ending.outcome is Outcome.CONVERGED
+    assert found.certificate.kind == "certified"
+    truth = np.linalg.eigh(PROBLEM.data.T @ PROBLEM.data)[1].T[::-1][:K]
+    true = metrics.angular_error(found.components.astype("float64"), truth)
+    assert (true <= found.certificate.angle).all()
+    assert (found.certificate.angle > 1e-6).all()
+
+
+def test_float64_measures_what_float32_cannot_separate():
+    spectrum = np.concatenate([[1.0, 0.5, 0.5 - 1e-6, 0.2], 0.1 * testing.harmonic(D - 4)])
+    problem = testing.rows_with(spectrum, 120, seed=6)
+    data = problem.data.astype("float32")
+    goal = goal_of("float32", data, source=Given(as_rows(data)))
+    found = refined(goal, start("float32"), route="test", used=0)
+    assert found.ending.outcome is Outcome.CONVERGED
+    wide = data.astype("float64")
+    truth = np.linalg.eigh(wide.T @ wide)[1].T[::-1][:K]
+    true = metrics.angular_error(found.components.astype("float64"), truth)
+    assert (true <= found.certificate.angle).all()
+    # Without float64 the pair is reported as inseparable.
+    blind = refined(
+        goal_of("float32", data, source=Given(as_rows(data)), in_float64=False),
+        start("float32"),
+        route="test",
+        used=0,
+    )
+    assert blind.ending.outcome is Outcome.CONVERGED_IN_CLUSTERS
+    assert [one.members for one in blind.certificate.clusters] == [(1, 2)]
 
 
 @pytest.mark.parametrize("in_float64", [True, False])

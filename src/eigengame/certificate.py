@@ -90,7 +90,7 @@ class Certificate:
     rayleigh : array of shape (k,)
         Rayleigh quotient of each component: its variance.
     residual : array of shape (k,)
-        Length of $Mv_i - \theta_i v_i$, in the same unit.
+        Length of $Mv_i - \theta_i v_i$ as computed, in the same unit.
     gap : array of shape (k,)
         Distance from the component's variance to the nearest it could be confused with.
     angle : array of shape (k,)
@@ -183,6 +183,7 @@ def certificate(
     probes: int = 0,
     powers: int = 0,
     tol: float | None = None,
+    ideal: bool = False,
 ) -> Certificate:
     """Return the certificate of the first k players from all players and their images.
 
@@ -203,6 +204,8 @@ def certificate(
         Of the level.
     tol : float, optional
         Angle that is wanted: neighbours that rounding keeps from it are put into clusters.
+    ideal : bool
+        Whether to give the certificate that the players would have if they were settled exactly.
     """
     there = players.size > LARGE and not spread(players)
     measured = (_measured_there if there else _measured)(players, images)
@@ -210,13 +213,16 @@ def certificate(
     if turn is None:
         return _unknown(measured, k, scale)
     gram = turn @ measured.gram @ turn.T
+    if ideal:
+        turn = eigh(gram)[1].T[::-1] @ turn
+        gram = turn @ measured.gram @ turn.T
     values = np.diag(gram).copy()
     residual = np.sqrt(np.maximum(np.diag(turn @ measured.couplings @ turn.T), 0))
     # Inner products of images with players, and residuals, are rounded as well.
     floor = np.abs(turn) @ floor + 2 * gamma(sum(players.shape)) * (np.abs(values) + residual)
     outside = residual + floor
     rounding = (floor[:, None] + floor[None, :]) / 2
-    off = np.abs(gram)
+    off = np.zeros_like(gram) if ideal else np.abs(gram)
     np.fill_diagonal(off, 0)
     if level is None:
         # Without extra players nothing may be below the last one.
@@ -230,7 +236,7 @@ def certificate(
     return Certificate(
         kind="certified" if confidence > 0 else "conditional",
         rayleigh=plain[:k] / scale,
-        residual=outside[:k] / scale,
+        residual=residual[:k] / scale,
         gap=gap[:k] / scale,
         angle=angle,
         level=max(level, 0.0) / scale,

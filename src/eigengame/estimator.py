@@ -443,7 +443,9 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
     def _rounding(self, rows: int) -> Rounding:
         """Return the rounding of products with data like that of the fit, in the precision of play."""
         squares = (float(self.var_.sum()) + float(np.sum(self.mean_**2))) * rows
-        return Rounding.typical(self._options.dtype, rows, squares / self._frame.unit**2)
+        dtype, d = self._options.dtype, self.n_features_in_
+        size = batch_rows(self.batch_size, (rows, d), self.n_players_, dtype)
+        return Rounding.probable(dtype, d, size, rows / size, squares / self._frame.unit**2)
 
     def _begin(self, source: Source) -> stream.Stream:
         """Return a stream about to see its first batch."""

@@ -118,8 +118,8 @@ def missed_level(sizes: tuple[float, ...], count: int, risk: float, error: float
     def excess(log: float) -> float:
         return math.fsum(math.exp(min(term - power * log, 700)) for term, power in terms) - 1
 
-    # One term alone makes 1 at the left end, all together less than 1 at the right one.
-    low = max(term / power for term, power in terms)
+    # One term alone makes more than 1 at the left end, all together less than 1 at the right one.
+    low = max(term / power for term, power in terms) - 1e-9
     high = max((term + math.log(len(terms))) / power for term, power in terms) + 1e-9
     return math.exp(brentq(excess, low, high) + 1e-9)
 

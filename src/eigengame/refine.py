@@ -1,8 +1,9 @@
 """Refinement: further passes over data that can be read again, until the certificate holds.
 
-Passes that improve the players run in the precision of play. When the bounds of these passes meet the tolerance,
-or cannot get any smaller, the players are measured once more in float64 (`eigengame.precise`), settled in float64,
-and probes look for what was missed: what is certified are these players.
+Passes that improve the players run in the precision of play, and their bounds include its rounding. When the bounds
+meet the tolerance, probes look for what was missed. If rounding alone stands in the way, because components are
+close or the tolerance is small, the players are first measured and settled once more in float64
+(`eigengame.precise`).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from eigengame import precise
+from eigengame import precise as measuring
 from eigengame.certificate import Certificate, certificate, stored
 from eigengame.game.sphere import orthonormalise
 from eigengame.images import Imaged, Refined, image, improve, measure
@@ -102,6 +103,19 @@ class Goal:
             players, images, self.k, floor=floor, scale=self.scale, tol=self.tol, **level
         )
 
+    def hope(self, now: Refined) -> Certificate:
+        """Return the certificate that the players would have if they were settled without rounding errors.
+
+        It guides the passes: float64 can make it true. Players that cannot be measured in float64 have no more to
+        hope for than their certificate.
+        """
+        if not self.in_float64 or now.players.directions.size > MOST_PRECISE:
+            return self.certify(now)
+        none = np.zeros(len(now.players.directions))
+        return certificate(
+            *now.players, self.k, floor=none, scale=self.scale, tol=self.tol, ideal=True
+        )
+
     def met(self, found: Certificate) -> bool:
         """Return whether every component, or its cluster, is within tol by its bound."""
         return self.tol is not None and found.within(self.tol)
@@ -127,17 +141,19 @@ class Checked(NamedTuple):
 def refined(goal: Goal, players: jax.Array, *, route: str, used: int) -> Found:
     """Return what further passes make of the players, after `used` passes already made."""
     now = measure(goal.source, players, goal.mean)
-    best, found, used = now, goal.certify(now), used + 1
+    best, hoped, used = now, goal.hope(now), used + 1
     checked: Checked | None = None
     spent = Outcome.PASSES_MADE if goal.tol is None else Outcome.PASSES_SPENT
     outcome: Outcome | None = spent
     aim, looks = goal, 0
     while True:
-        best, found, used, floor = _improved(aim, best, found, used)
-        if used >= goal.passes or goal.source.stopped or not (aim.met(found) or floor):
+        best, hoped, used, floor = _improved(aim, best, hoped, used)
+        if used >= goal.passes or goal.source.stopped or not (aim.met(hoped) or floor):
             break
         looks += 1
-        checked = check(goal, best, used, looks)
+        # By themselves, not by clusters: what float32 cannot separate, float64 usually can.
+        plain = aim.tol is not None and bool((goal.certify(best).angle <= aim.tol).all())
+        checked = check(goal, best, used, looks, precise=not plain)
         used = checked.used
         outcome = _ending(goal, checked.certificate, spent if used >= goal.passes else None, floor)
         worst = float(np.max(checked.certificate.group_angle))
@@ -150,7 +166,7 @@ def refined(goal: Goal, players: jax.Array, *, route: str, used: int) -> Found:
     if goal.source.stopped:
         outcome = Outcome.STOPPED
     if checked is None:
-        checked = Checked(found, whole(best.players.directions), used)
+        checked = Checked(goal.certify(best), whole(best.players.directions), used)
     found, kept, _ = checked
     ending = Ending(outcome or spent, route, used)
     return Found(kept[: goal.k], found.rayleigh * goal.scale, found, ending, kept)
@@ -181,11 +197,11 @@ def ending_of(found: Certificate, tol: float | None) -> Outcome | None:
 def _improved(
     goal: Goal, best: Refined, found: Certificate, used: int
 ) -> tuple[Refined, Certificate, int, bool]:
-    """Return the best players on the way to the goal, and whether the floor of the dtype ended it."""
+    """Return the best players on the way to the goal, their hope, and whether the floor of the dtype ended it."""
     now, stalled, dtype = best, 0, best.players.directions.dtype
     while used < goal.passes and not goal.met(found) and not goal.source.stopped:
         now, used = improve(goal.source, now, goal.mean), used + 1
-        after = goal.certify(now)
+        after = goal.hope(now)
         stalled = 0 if _went_on(found, after) else stalled + 1
         if _merit(after) < _merit(found):
             best, found = now, after
@@ -194,16 +210,27 @@ def _improved(
     return best, found, used, False
 
 
-def check(goal: Goal, now: Refined, used: int, look: int = 1) -> Checked:
-    """Return players measured once more, with their certificate after probes looked for what was missed.
+def check(goal: Goal, now: Refined, used: int, look: int = 1, *, precise: bool = True) -> Checked:
+    """Return players with their certificate after probes looked for what was missed.
 
-    Each look has probes of its own and a share of the risk: all looks together stay within it.
+    Parameters
+    ----------
+    goal : Goal
+    now : Refined
+    used : int
+        Passes used so far.
+    look : int
+        Which look of the fit this is. Each has probes of its own and a share of the risk: all looks together
+        stay within it.
+    precise : bool
+        Whether to measure the players once more in float64, if that can be done. Players in float64 always are.
     """
     players, dtype = now.players.directions, now.players.directions.dtype
-    if not goal.in_float64 or players.size > MOST_PRECISE:
+    possible = goal.in_float64 and players.size <= MOST_PRECISE
+    if not possible or (dtype != np.float64 and not precise):
         found, used = _check_there(goal, now, used, look)
         return Checked(found, whole(players), used)
-    start = precise.orthonormal(whole(players))
+    start = measuring.orthonormal(whole(players))
     found, settled, used = _checked(goal, start, used, look, dtype)
     return Checked(found, settled.astype(dtype), used)
 
@@ -237,11 +264,11 @@ def _checked(
     mean = None if goal.mean is None else whole(goal.mean).astype(np.float64)
     probes = None if everything else draw_probes(goal.seed + look, PROBES, players)
     block = players if probes is None else np.concatenate([players, probes.directions])
-    measured = precise.products(goal.source, block, mean)
-    own = precise.Products(
+    measured = measuring.products(goal.source, block, mean)
+    own = measuring.Products(
         players, measured.images[:count], measured.floor[:count], measured.rounding
     )
-    settled, used = precise.settled(own), used + 1
+    settled, used = measuring.settled(own), used + 1
     held = settled.directions.astype(dtype) if kept is None else kept
     # A unit vector's product, whatever its direction.
     error = float(measured.rounding.of_products(_values(*settled[:2])).max())
@@ -271,7 +298,7 @@ def _checked(
         enough = goal.met(found) or probes.level > 0.98 * before
         if enough or used >= goal.passes or goal.source.stopped:
             return found, settled.directions, used
-        images = precise.products(goal.source, probes.directions, mean, "probes").images
+        images = measuring.products(goal.source, probes.directions, mean, "probes").images
         used += 1
 
 
@@ -302,7 +329,7 @@ def certify(goal: Goal, players: np.ndarray) -> Certificate:
     """
     aim = replace(goal, tol=None)
     if goal.in_float64 and players.size <= MOST_PRECISE:
-        start = precise.orthonormal(players)
+        start = measuring.orthonormal(players)
         return _checked(aim, start, 0, 1, players.dtype, kept=players)[0]
     now = measure(goal.source, jnp.asarray(players), goal.mean)
     found, _ = _check_there(aim, now, 1, 1)
@@ -315,9 +342,9 @@ def measured_only(goal: Goal, players: np.ndarray) -> Certificate:
     They need not be orthonormal: what is measured are orthonormal players of the same span.
     """
     if goal.in_float64 and players.size <= MOST_PRECISE:
-        start = precise.orthonormal(players)
+        start = measuring.orthonormal(players)
         mean = None if goal.mean is None else whole(goal.mean).astype(np.float64)
-        measured = precise.products(goal.source, start, mean)
+        measured = measuring.products(goal.source, start, mean)
         found = certificate(start, measured.images, goal.k, floor=measured.floor, scale=goal.scale)
         return stored(found, start, players)
     there = orthonormalise(jnp.asarray(players))

@@ -219,7 +219,7 @@ def _remembered(reading: Reading, k: int, options: Options) -> Fitted:
         passes=options.most_passes(),
         tol=options.tol,
         seed=options.seed + 2,
-        rounding=Rounding.typical(options.dtype, seen.rows, _squares(seen.moments)),
+        rounding=_rounding(reading, seen.moments, seen.rows, options),
         in_float64=_widens(reading, options.players(k, d)),
     )
     players = seen.state.memory.players
@@ -280,7 +280,7 @@ def _steps(route: str, reading: Reading, k: int, options: Options) -> Fitted:
         passes=1,
         tol=None,
         seed=options.seed + 2,
-        rounding=Rounding.typical(options.dtype, rows, _squares(moments)),
+        rounding=_rounding(reading, moments, rows, options),
         in_float64=_widens(reading, k),
     )
     measured = measured_only(goal, components)
@@ -289,10 +289,12 @@ def _steps(route: str, reading: Reading, k: int, options: Options) -> Fitted:
     return Fitted(found, gathered_moments(moments, d, place), rows)
 
 
-def _squares(moments: Moments) -> float:
-    """Return the sum of squares of all numbers, weights counted, from the moments of every feature."""
+def _rounding(reading: Reading, moments: Moments, rows: int, options: Options) -> Rounding:
+    """Return the rounding of products in the precision of play."""
     mean, scatter = (whole(one).astype(np.float64) for one in (moments.mean, moments.scatter))
-    return float(scatter.sum() + float(moments.weight) * np.sum(mean**2))
+    squares = float(scatter.sum() + float(moments.weight) * np.sum(mean**2))
+    d, size = reading.feed.shape[1], reading.size
+    return Rounding.probable(options.dtype, d, size, rows / size, squares)
 
 
 def _widens(reading: Reading, players: int) -> bool:
