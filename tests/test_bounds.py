@@ -10,7 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eigengame.bounds import Block, angle_bounds, span_bound
+from eigengame import bounds
+from eigengame.bounds import angle_bounds, span_bound
+
+
+def Block(values, mixing, outside, level):
+    """A block whose eigenvalues are shifted by at most the sums of the rows."""
+    return bounds.Block(values, mixing, mixing.sum(axis=1), outside, level)
 
 
 def true_span(matrix, first, last):
@@ -133,9 +139,9 @@ def test_coupling_raises_an_eigenvalue_towards_the_player_above_it():
     matrix = np.array([[1, o, 0], [o, 0.9, e], [0, e, 0.0]])
     block = Block(values, np.array([[0, o], [o, 0]]), np.array([0, e]), 0.0)
     assert np.linalg.eigvalsh(matrix)[1] > 0.96
-    assert block.upper()[1] >= np.linalg.eigvalsh(matrix)[1]
+    assert block.upper[1] >= np.linalg.eigvalsh(matrix)[1]
     assert angle_of(matrix, 1) <= angle_bounds(block, 2)[1]
-    assert block.upper()[1] < 1
+    assert block.upper[1] < 1
 
 
 @given(st.integers(0, 2**31 - 1))
@@ -143,9 +149,9 @@ def test_coupling_raises_an_eigenvalue_towards_the_player_above_it():
 def test_eigenvalues_lie_within_their_enclosures(seed):
     block, matrix = drawn(np.random.default_rng(seed), 3, 3, 4)
     values = np.linalg.eigvalsh(matrix)[::-1][:6]
-    known = block.lower() > block.level
-    assert (block.lower() <= values + 1e-14).all()
-    assert (values[known] <= block.upper()[known] + 1e-14).all()
+    known = block.lower > block.level
+    assert (block.lower <= values + 1e-14).all()
+    assert (values[known] <= block.upper[known] + 1e-14).all()
 
 
 @pytest.mark.parametrize("size", [2, 3])
@@ -187,3 +193,20 @@ def test_close_neighbours_cost_only_to_second_order_where_they_do_not_mix():
 def test_where_players_are_everything_nothing_lies_outside():
     block = Block(np.array([2.0, 1.0]), np.full((2, 2), 1e-12), np.ones(2), -math.inf)
     assert angle_bounds(block, 2).max() < 1e-11
+
+
+def test_the_norm_of_an_error_is_enough_to_shift_eigenvalues():
+    # Errors of which all entries are as large as they can be, but whose norm is that of a rank-one matrix.
+    rng = np.random.default_rng(0)
+    for _ in range(100):
+        size, count = 1e-3, 6
+        error = size * np.linalg.qr(rng.normal(size=(count, count)))[0]
+        error = (error + error.T) / 2
+        values = np.sort(rng.random(count))[::-1]
+        shift = np.full(count, np.linalg.norm(error, 2))
+        block = bounds.Block(values, np.abs(error), shift, np.zeros(count), -math.inf)
+        exact = np.linalg.eigvalsh(np.diag(values) + error)[::-1]
+        assert (block.lower <= exact + 1e-15).all()
+        assert (exact <= block.upper + 1e-15).all()
+        angles = angle_bounds(block, count)
+        assert all(angle_of(np.diag(values) + error, i) <= angles[i] for i in range(count))

@@ -5,14 +5,14 @@ Let $V$ be $K$ orthonormal players and write the exact $M$ in a basis that begin
 $$M = \begin{pmatrix} \mathrm{diag}(\theta) + O & E^\top \\ E & F \end{pmatrix}.$$
 
 Nothing here is known exactly. `Block` holds bounds on what is not: $|O_{jl}| \le o_{jl}$ (measured
-off-diagonal entries plus rounding), $\|E e_j\| \le e_j$ (residual norms plus rounding) and
-$\lambda_{max}(F) \le \mu$.
+off-diagonal entries plus rounding), $\|E e_j\| \le e_j$ (residual norms plus rounding), $\lambda_{max}(F) \le \mu$,
+and a diagonal $s$ with $-\mathrm{diag}(s) \preceq O \preceq \mathrm{diag}(s)$.
 
 **Eigenvalues.** Let $\lambda_i$ be the $i$th largest eigenvalue of $M$. By interlacing it is at least
-$\ell_i = \min_{j \le i}(\theta_j - \sum_l o_{jl})$. If $\ell_i > \mu$ it is also an eigenvalue of
+$\ell_i = \min_{j \le i}(\theta_j - s_j)$. If $\ell_i > \mu$ it is also an eigenvalue of
 $\mathrm{diag}(\theta) + O + S$ with $S = E^\top(\lambda_i - F)^{-1}E \succeq 0$, whose diagonal is at most
 $a_j^2$ with $a_j = e_j/\sqrt{\ell_i - \mu}$. On the players from $i$ on, $S \preceq \lambda - \Theta$ as soon as
-$\sum_{j \ge i} a_j^2/(\lambda - \theta_j - \sum_l o_{jl}) \le 1$; the root of that equation is an upper
+$\sum_{j \ge i} a_j^2/(\lambda - \theta_j - s_j) \le 1$; the root of that equation is an upper
 bound $h_i$ of $\lambda_i$.
 
 **Eigenvectors.** Let the columns of $[X; Y]$ be orthonormal eigenvectors for a group $G$ of players (one player, or
@@ -37,6 +37,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -60,6 +61,9 @@ class Block:
         $\theta$, largest first.
     mixing : array of shape (K, K)
         $o$: bounds on the errors of the diagonal and on the off-diagonal entries.
+    shift : array of shape (K,)
+        $s$: what they can add to or take from eigenvalues. Sums of the rows of `mixing` always do; the norm of
+        a matrix of rounding errors is smaller.
     outside : array of shape (K,)
         $e$: bounds on the part of $M v_j$ that lies outside the players.
     level : float
@@ -68,18 +72,21 @@ class Block:
 
     values: np.ndarray
     mixing: np.ndarray
+    shift: np.ndarray
     outside: np.ndarray
     level: float
 
+    @cached_property
     def lower(self) -> np.ndarray:
-        r"""Return $\ell$, a lower bound of each of the K largest eigenvalues of M, shape (K,)."""
-        return np.minimum.accumulate(self.values - self.mixing.sum(axis=1))
+        r"""$\ell$, a lower bound of each of the K largest eigenvalues of M, shape (K,)."""
+        return np.minimum.accumulate(self.values - self.shift)
 
+    @cached_property
     def upper(self) -> np.ndarray:
-        r"""Return $h$, an upper bound of each of the K largest eigenvalues, shape (K,); infinite if unknown."""
+        r"""$h$, an upper bound of each of the K largest eigenvalues, shape (K,); infinite if unknown."""
         rank = np.arange(self.values.size)
-        raised = self.values + self.mixing.sum(axis=1)
-        room = self.lower() - self.level
+        raised = self.values + self.shift
+        room = self.lower - self.level
         below = rank[None, :] >= rank[:, None]  # for each player, those that count
         with np.errstate(divide="ignore", invalid="ignore"):
             pull = np.where(below, self.outside**2 / np.where(room > 0, room, np.nan)[:, None], 0)
@@ -98,7 +105,7 @@ def angle_bounds(block: Block, k: int) -> np.ndarray:
 
     It is pi/2 where there is none.
     """
-    lower, upper = block.lower(), block.upper()
+    lower, upper = block.lower, block.upper
     return np.array(
         [math.atan(_tangent(block, slice(i, i + 1), lower[i], upper[i])) for i in range(k)]
     )
@@ -110,7 +117,7 @@ def span_bound(block: Block, first: int, last: int) -> float:
     The eigenspace is that of the eigenvalues of the same ranks.
     """
     group = slice(first, last + 1)
-    sine = _tangent(block, group, block.lower()[last], block.upper()[first])
+    sine = _tangent(block, group, block.lower[last], block.upper[first])
     return math.asin(sine) if sine < 1 else math.pi / 2
 
 

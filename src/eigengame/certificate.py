@@ -227,9 +227,11 @@ def certificate(
     if level is None:
         # Without extra players nothing may be below the last one.
         level = float(values[-1] + outside[-1]) if len(values) > k else float(values[-1])
-    block = Block(values, off + rounding, outside, level)
+    # The matrix of rounding errors has at most this norm: each image is off by its floor.
+    error = float(np.linalg.norm(floor))
+    block = Block(values, off + rounding, off.sum(axis=1) + error, outside, level)
     angle = np.minimum(angle_bounds(block, k) + measured.tilt[:k], math.pi / 2)
-    best = replace(block, mixing=rounding, outside=floor)
+    best = Block(values, rounding, np.full(values.size, error), floor, level)
     neighbours = np.abs(values[:, None] - values[None, :]) + np.diag(np.full(values.size, np.inf))
     gap = np.minimum(neighbours.min(axis=1), values - level)
     plain = np.diag(measured.gram)
@@ -300,7 +302,7 @@ def _clusters(
     """
     k, values = len(angle), block.values
     least = angle_bounds(best, k)
-    lower, upper = block.lower(), block.upper()
+    lower, upper = block.lower, block.upper
     groups: list[tuple[int, int]] = []
     for i in np.flatnonzero(least > limit):
         if groups and i <= groups[-1][1]:
