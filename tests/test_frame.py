@@ -35,6 +35,26 @@ def test_a_far_mean_is_the_origin_and_is_subtracted_before_rounding():
     assert frame_of(as_source(data), SINGLE, center=False).origin is None
 
 
+def test_one_feature_that_is_far_from_zero_is_shifted_and_the_others_are_not():
+    data = rows(n=6000, d=50).astype("float32")
+    data[:, 7] = 3000 + 0.5 * data[:, 7] / data[:, 7].std()
+    frame = frame_of(as_source(data), SINGLE, center=True)
+    assert np.flatnonzero(frame.origin).tolist() == [7]
+    # The same in float32 as in float64: the origin is a number of float32.
+    np.testing.assert_array_equal(
+        frame.applied(data, SINGLE), (data.astype(float) - frame.origin).astype("float32")
+    )
+    found = EigenGamePCA(3, random_state=0).fit(data)
+    # Squares less the square of the mean, in float32, were off by a factor.
+    np.testing.assert_allclose(found.var_, data.astype(float).var(axis=0), rtol=1e-3)
+
+
+def test_a_constant_feature_is_shifted_to_zero():
+    data = rows()
+    data[:, 3] = 7.0
+    assert np.flatnonzero(frame_of(as_source(data), SINGLE, center=True).origin).tolist() == [3]
+
+
 @pytest.mark.parametrize("scale", [1e-21, 1e17])
 def test_very_small_and_very_large_numbers_are_divided_by_a_power_of_two(scale):
     frame = frame_of(as_source(rows() * scale), SINGLE, center=True)
