@@ -156,6 +156,20 @@ def test_rounding_of_images_also_counts_as_residual():
     assert found.residual[0] < floor  # as computed
 
 
+def test_a_value_that_rounding_may_put_below_the_level_is_not_certified():
+    spectrum = np.concatenate([[1.0, 0.999], 0.3 * testing.harmonic(D - 2)])
+    problem = testing.matrix_with(spectrum, seed=4)
+    seen, floor = problem.components[0], 2e-3
+    # An image that is off by the floor along the player: the second component is the first in truth.
+    truth = np.linalg.eigh(problem.data - floor * np.outer(seen, seen))[1].T[::-1]
+    assert metrics.angular_error(seen[None], truth)[0] == pytest.approx(math.pi / 2)
+    image = seen @ problem.data
+    found = certificate(
+        seen[None], image[None], 1, floor=np.full(1, floor), level=0.999, confidence=1.0
+    )
+    assert found.angle[0] == math.pi / 2
+
+
 def test_inner_products_of_the_certificate_itself_are_rounded_too():
     # Players that are eigenvectors exactly, images that are exact, and no error given: not zero all the same.
     players = np.eye(D)[: K + 2]

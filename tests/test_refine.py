@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from eigengame import as_rows, metrics, testing
+from eigengame import as_rows, metrics, refine, testing
 from eigengame.images import improve, measure
 from eigengame.outcome import Outcome
 from eigengame.reading import Given
@@ -199,6 +199,28 @@ def test_a_later_look_takes_a_smaller_risk_and_so_allows_for_more(in_float64):
         for seed, look in [(5, 1), (4, 2)]
     )
     assert second.certificate.level > first.certificate.level * 1.01
+
+
+def test_the_rounding_of_float64_products_reaches_bounds_and_probes(monkeypatch):
+    given = {"floor": [], "error": []}
+
+    def spied(name, argument):
+        original = getattr(refine, name)
+
+        def call(*args, **options):
+            given[argument].append(options[argument])
+            return original(*args, **options)
+
+        monkeypatch.setattr(refine, name, call)
+
+    spied("certificate", "floor")
+    spied("powered", "error")
+    check(goal_of(passes=1, tol=None), measure(halves(), start(), None), 0)
+    # The least that scores can be off: d roundings of the largest value.
+    least = D * 2.0**-53 * PROBLEM.eigenvalues[0]
+    assert all((floor > least).all() for floor in given["floor"])
+    assert all(error > least for error in given["error"])
+    assert len(given["floor"]) == len(given["error"]) == 1
 
 
 def test_players_are_bounded_as_they_are_given():

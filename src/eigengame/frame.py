@@ -100,10 +100,10 @@ def frame_of(
 ) -> Frame:
     """Return the frame that the first rows call for.
 
-    The origin is the mean of those features whose mean is far from zero, if rows are centred. Sparse rows have none,
-    nor have bytes, whose squares float32 holds. Sources on a device, and sources that can be read only once, are left
-    as they are. Where only some `columns` are read here, `of_all` makes numbers of all features from those of the
-    columns.
+    The origin is the mean of those features whose mean is far from zero, if rows are centred. Sparse rows have
+    none, nor have bytes, whose squares float32 holds. Sources on a device, and sources that can be read only once,
+    are left as they are. Where only some `columns` are read here, `of_all` makes numbers of all features from those
+    of the columns.
     """
     if source.on_device or not source.again:
         return Frame()
