@@ -151,6 +151,42 @@ def test_certify_is_about_the_mean_of_the_data_it_is_given():
     np.testing.assert_allclose(shifted, pca.certify(data).angle, rtol=1e-3)
 
 
+@pytest.mark.parametrize(("mean", "scale"), [(4.0, 1e-9), (3e6, 1.0), (0.0, 1e-100), (0.0, 1e100)])
+def test_certify_holds_for_data_unlike_that_of_the_fit(mean, scale):
+    rng = np.random.default_rng(0)
+    first = rng.standard_normal((300, 6)) * np.arange(6, 0, -1) + 4
+    pca = EigenGamePCA(2, tol=1e-3, random_state=0).fit(first)
+    other = rng.standard_normal((300, 6)) * np.arange(1, 7)
+    data = mean + scale * other
+    found = pca.certify(data)
+    # Differences of numbers this close are exact.
+    true = angular_error(pca.components_, truth((data - mean) / scale, 2))
+    assert (true <= found.angle).all()
+    assert np.isfinite(found.rayleigh).all()
+
+
+def test_certify_of_constant_data_says_nothing():
+    data = np.random.default_rng(0).standard_normal((300, 6)) * np.arange(6, 0, -1)
+    pca = EigenGamePCA(2, random_state=0).fit(data)
+    assert (pca.certify(np.full((10, 6), 2.0)).angle == math.pi / 2).all()
+
+
+@pytest.mark.parametrize("shift", [1e6, 3e6, 1e7, 1e8])
+def test_certify_of_shifted_data_holds_where_components_are_off(shift):
+    rng = np.random.default_rng(1)
+    for gap in (1e-3, 0.1):
+        data = rows_of(np.array([1, 1 - gap, 0.3, 0.2, 0.1, 0.05]), seed=5, n=300)
+        pca = EigenGamePCA(2, tol=1e-6, random_state=0).fit(data)
+        # Components that are 0.05 rad off.
+        exact = truth(data, 6)
+        pca.components_ = math.cos(0.05) * exact[:2] + math.sin(0.05) * exact[[2, 3]]
+        pca._players = np.vstack([pca.components_, exact[2:]])
+        moved = np.round(data, 6) + shift * rng.integers(1, 3, 6)
+        found = pca.certify(moved)
+        true = angular_error(pca.components_, truth(moved, 2))
+        assert (true <= found.angle).all()
+
+
 def test_one_pass_then_certify_holds_for_a_stream():
     data = rows_of(close_pair(1e-5), seed=2).astype(np.float32)
     pca = EigenGamePCA(4, random_state=0)

@@ -63,6 +63,16 @@ def test_time_left_is_told_from_the_pace():
     assert "left" not in lines.stream.getvalue().splitlines()[-1]
 
 
+def test_a_log_is_never_appended_to_data(tmp_path):
+    data = tmp_path / "data.csv"
+    data.write_text("a,b\n1,2\n")
+    with pytest.raises(ValueError, match="not a log of JSON lines"):
+        JsonLines(data)
+    assert data.read_text() == "a,b\n1,2\n"
+    JsonLines(tmp_path / "new.jsonl").end("over")
+    JsonLines(tmp_path / "new.jsonl")  # goes on
+
+
 def test_json_lines_can_be_read_back(tmp_path):
     path = tmp_path / "run.jsonl"
     fitted(JsonLines(path, every=0.0))

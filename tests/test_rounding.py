@@ -47,6 +47,17 @@ def test_products_in_float64_are_within_their_bound_of_exact_ones(far, dominant)
     assert (found.floor <= 1e4 * off.max()).all()
 
 
+@pytest.mark.parametrize("left", [1.0, 1e4, 1e8])
+def test_a_wrong_guess_of_the_mean_costs_precision_and_the_bound_says_so(left):
+    rng = np.random.default_rng(3)
+    rows = rng.standard_normal((N, D)) / np.arange(1, D + 1) + left
+    directions = orthonormal(rng.standard_normal((5, D)))
+    with jax.enable_x64(True):
+        found = products(Given(as_rows(rows)), directions, np.zeros(D))
+    off = np.linalg.norm(found.images - exact_products(rows, directions), axis=1)
+    assert (off <= found.floor).all()
+
+
 def test_settling_adds_its_own_rounding_to_the_bound():
     rng = np.random.default_rng(1)
     rows = rng.standard_normal((N, D)) / np.arange(1, D + 1)
@@ -74,9 +85,12 @@ def test_the_bound_grows_with_the_trace_and_with_the_longest_sum():
     assert one[1] == pytest.approx(expected)
     # A mean that makes all of the trace: twice the error of scores, three times that of sums.
     far = Rounding.worst(100, 1000, 10.0, mean=10.0).of_products(values)
-    assert far[1] == pytest.approx(
-        expected + gamma(108) * math.sqrt(40) + 2 * gamma(1008) * math.sqrt(10)
-    )
+    more = gamma(108) * math.sqrt(40) + 2 * gamma(1008) * math.sqrt(10)
+    assert far[1] == pytest.approx(expected + more)
+    # Scores that are longer than the value says, because a mean is left in them.
+    longer = Rounding.worst(100, 1000, 10.0).of_products(values, np.array([4.0, 9.0]))
+    more = (2 + math.sqrt(8)) * gamma(1008) * math.sqrt(10)
+    assert longer[1] == pytest.approx(expected + more)
 
 
 def test_gamma_is_the_relative_error_of_a_sum():

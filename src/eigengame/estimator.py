@@ -28,7 +28,7 @@ from eigengame.feed import Feed, refuse_unless_finite
 from eigengame.fitted import FittedPCA
 from eigengame.fitting import Fit, Run, batch_rows
 from eigengame.forgetting import certified_weights
-from eigengame.frame import Frame, frame_of, in_range
+from eigengame.frame import Frame, first_mean, frame_of, in_range
 from eigengame.inputs import SMALL, checked_source, checked_weights, in_precision
 from eigengame.model import deterministic_signs
 from eigengame.outcome import Outcome
@@ -303,7 +303,7 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
             )
             # Always with weights, so that ragged batches share their compilations.
             weights = np.ones(n) if weights is None and source.shape[0] else weights
-            feed = self._feed(source, weights, min(size, _room_for(n)))
+            feed = self._feed(source, weights, min(size, _room_for(n)), self._frame)
             seen = stream.one_pass(game, Reading(feed), seen)
             refuse_unless_finite(feed, seen.moments.scatter)
             refuse_unless_counted(source.name, seen.rows, seen.moments.weight)
@@ -420,14 +420,17 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
             dtype, rows = self._options.dtype, source.shape[0] or self.n_samples_seen_
             if weights is not None:
                 rows = int(np.count_nonzero(weights))
+            frame, mean = self._frame, self._frame.inner(self.mean_)
+            if on is None and source.again and not source.on_device:
+                # What is far from zero, or very large or small, may be so in X alone.
+                frame = frame_of(source, dtype, center=self._options.center)
+                mean = first_mean(source, frame)
             total = float(rows) if weights is None else float(weights.sum())
             goal = refine.Goal(
-                source=self._reading(source, weights, watchers, on),
-                mean=jnp.asarray(self._frame.inner(self.mean_), dtype)
-                if self._options.center
-                else None,
+                source=self._reading(source, weights, frame, watchers, on),
+                mean=jnp.asarray(mean, dtype) if self._options.center else None,
                 k=self.n_components_,
-                scale=routes.divisor(total, rows, fading=forget < 1) / self._frame.unit**2,
+                scale=routes.divisor(total, rows, fading=forget < 1) / frame.unit**2,
                 passes=5,
                 tol=None,
                 seed=self._options.seed + 3,
@@ -526,17 +529,17 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
             )
         return k
 
-    def _feed(self, source: Source, weights: Any, size: int) -> Feed:
-        return Feed(source, size, self._options.dtype, weights, self._frame)
+    def _feed(self, source: Source, weights: Any, size: int, frame: Frame) -> Feed:
+        return Feed(source, size, self._options.dtype, weights, frame)
 
     def _reading(
-        self, source: Source, weights: Any, watchers: Any, engine: DaskEngine | None
+        self, source: Source, weights: Any, frame: Frame, watchers: Any, engine: DaskEngine | None
     ) -> Passes:
-        """Return passes over other data than that of the fit, in the same frame."""
+        """Return passes over other data than that of the fit."""
         dtype, players, forget = self._options.dtype, self.n_players_, self._options.forget
         if engine is None:
             size = batch_rows(self.batch_size, source.shape, players, dtype, source.block_rows)
-            return Reading(self._feed(source, weights, size), watchers)
+            return Reading(self._feed(source, weights, size, frame), watchers)
         if forget < 1:
             raise ValueError(
                 f"forget={forget} weights rows by their order, and Dask reads blocks side by side: certify "
@@ -550,7 +553,7 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
             batch_size=self.batch_size,
             players=players,
             weights=weights,
-            frame=self._frame,
+            frame=frame,
             watchers=watchers,
         )
 

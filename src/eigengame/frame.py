@@ -122,6 +122,14 @@ def frame_of(
     return Frame(origin, _unit(of_all(np.abs(away).max(axis=0)), dtype))
 
 
+def first_mean(source: Source, frame: Frame) -> np.ndarray:
+    """Return the mean (d,) of the first rows in a frame: a guess of that of all."""
+    values = first_rows(source, 1024)
+    if values is None:
+        return np.zeros(source.shape[1])
+    return frame.inner(np.asarray(values.mean(axis=0), np.float64).ravel())
+
+
 def _far_mean(block: np.ndarray, of_all: Callable[[np.ndarray], np.ndarray]) -> np.ndarray | None:
     """Return the mean of each feature where it is far from zero, and 0 where it is not; None where none is."""
     with np.errstate(all="ignore"):

@@ -105,14 +105,19 @@ def products(
         level = None if mean is None else exact.everywhere((block @ mean)[None, :])
         carry, batches = exact.fold(partial(_add, there, level), (tuple(start), 0), task=task)
         images, scores, columns, weight, squares = (whole(leaf) for leaf in carry)
-    centre = columns / max(float(weight), np.finfo(float).tiny)
+    total = max(float(weight), np.finfo(float).tiny)
+    centre, left, lengths2 = columns / total, 0.0, None
+    values = np.maximum(np.sum(block * images, axis=1), 0)
     if mean is not None:
         images = images - scores * centre
-    share = 0.0 if mean is None else float(weight) * float(np.sum(centre**2))
+        # Scores are those that were summed: with what is left of the mean in them.
+        values = np.maximum(np.sum(block * images, axis=1), 0)
+        lengths2 = values + scores[:, 0] ** 2 / total
+        largest = max(float(np.sum(centre**2)), 0.0 if exact.raw else float(np.sum(mean**2)))
+        left = total * largest
     chain = longest_sum(exact, block.shape[1], int(batches))
-    rounding = Rounding.worst(block.shape[1], chain, float(squares), share)
-    values = np.maximum(np.sum(block * images, axis=1), 0)
-    return Products(block, images, rounding.of_products(values), rounding)
+    rounding = Rounding.worst(block.shape[1], chain, float(squares), left)
+    return Products(block, images, rounding.of_products(values, lengths2), rounding)
 
 
 def longest_sum(exact: Passes, d: int, batches: int) -> int:

@@ -134,6 +134,16 @@ class ProgressBar(Seldom):
         self.bars.stop()
 
 
+def _is_log(path: Path) -> bool:
+    """Return whether a file is empty, or begins with a line that is a JSON object."""
+    with path.open("rb") as file:
+        first = file.readline(2**16)
+    try:
+        return not first or isinstance(json.loads(first), dict)
+    except ValueError:
+        return False
+
+
 class JsonLines(Seldom):
     """One JSON object a line, to be read by a program later.
 
@@ -148,6 +158,10 @@ class JsonLines(Seldom):
     def __init__(self, path: Any, every: float = 1.0) -> None:
         super().__init__(every)
         self.path = Path(path)
+        if self.path.exists() and not _is_log(self.path):
+            raise ValueError(
+                f"{self.path} exists and is not a log of JSON lines: give another name, for example run.jsonl."
+            )
         self.path.open("a").close()  # a place that cannot be written is said now
 
     def look(self, at: Progress, rate: float) -> None:

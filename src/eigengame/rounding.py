@@ -11,12 +11,13 @@ $\gamma_m = mu/(1 - mu)$, which bounds the relative error of a sum of $m$ produc
   feature by feature its error is at most $\gamma_c\sum_r|s_r||z_{rf}|$, and in norm
   $\gamma_c\|s\|\sqrt T = \gamma_c\sqrt{\theta_i T}$.
 
-Where rows are not about their mean yet, what is left of it is subtracted from scores and sums afterwards. With
-$C = W\|\mu\|^2$, $W$ the weight of the rows and $\mu$ what is left, that adds at most $\sqrt{C/T}$ of the first
-term, and twice as much of the second.
+Where rows are not about their mean yet, what is left of it, $\mu$, is subtracted from scores and sums afterwards.
+With $C = W\|\mu\|^2$ and $W$ the weight of the rows, that adds $\sqrt{C/T}$ of the first term. In the second, the
+scores are those that were summed, $\|s\|^2 = \theta_i + m_i^2$ with $m_i^2 = W\langle v_i, \mu\rangle^2$. The sum
+of scores, the mean and their product are rounded as well: $\gamma_c[(\|s\| + m_i)\sqrt T + 2\|s\|\sqrt C]$ in all.
 
-So $\|\delta(Mv_i)\| \le \rho_i = \alpha\sqrt{\theta_1 T} + \beta\sqrt{\theta_i T}$. The constants allow for the
-rounding of the rows themselves and of the mean. The error grows with the trace $T$, not with the largest
+So $\|\delta(Mv_i)\| \le \rho_i = \alpha\sqrt{\theta_1 T} + \beta(\|s_i\| + m_i)\sqrt T$. The constants allow for
+the rounding of the rows themselves and of the mean. The error grows with the trace $T$, not with the largest
 eigenvalue: where a spectrum is flat, products are less exact than their size suggests.
 
 In float64 the constants are these worst cases, so a bound that includes $\rho$ holds whatever the order of
@@ -83,7 +84,7 @@ class Rounding:
             Additions in a row that a sum over the rows takes.
         trace : float
         mean : float
-            $C$: the share of the trace that is due to the mean of the rows.
+            $C$: weight of the rows times the square of what is left of their mean; 0 where nothing is subtracted.
         """
         share = math.sqrt(mean / trace) if trace > 0 else 0.0
         scores, sums = gamma(d + OPERATIONS), gamma(chain + OPERATIONS)
@@ -109,15 +110,18 @@ class Rounding:
         scores, sums = (LAMBDA * math.sqrt(length + OPERATIONS) for length in (width, size))
         return cls(scores * unit, (sums + batches) * unit, trace)
 
-    def of_products(self, values: np.ndarray) -> np.ndarray:
+    def of_products(self, values: np.ndarray, lengths2: np.ndarray | None = None) -> np.ndarray:
         r"""Return $\rho$, a bound on the error of each product of unit vectors, shape (K,).
 
         Parameters
         ----------
         values : array of shape (K,)
             $v_i^\top M v_i$.
+        lengths2 : array of shape (K,), optional
+            $\|s_i\|^2$, squares of the scores that were summed; by default the values, as of rows about their mean.
         """
         values = np.maximum(values, 0)
+        summed = values if lengths2 is None else np.maximum(lengths2, values)
         largest = float(values.max(initial=0))
-        roots = np.sqrt(values) * math.sqrt(self.trace)
+        roots = (np.sqrt(summed) + np.sqrt(summed - values)) * math.sqrt(self.trace)
         return self.scores * math.sqrt(largest * self.trace) + self.sums * roots

@@ -159,6 +159,11 @@ def is_paths(data: Any) -> bool:
 
 def _from_array(data: np.ndarray, options: dict[str, Any]) -> Source:
     """Return the source of a NumPy array, which must be a table of numbers."""
+    if isinstance(data, np.ma.MaskedArray) and np.ma.is_masked(data):
+        raise SourceError(
+            f"the array has {np.ma.count_masked(data)} masked numbers: give data.filled(np.nan) to "
+            "prepare(..., missing='mean')."
+        )
     refuse_unless_table("the array", data.shape)
     if data.dtype.kind not in "fiub":
         raise SourceError(

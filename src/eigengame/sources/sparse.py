@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from eigengame.sources._base import Random
+from eigengame.sources._base import Random, SourceError
 from eigengame.sources._digest import digest_of_sparse
 
 
@@ -26,6 +26,7 @@ class SparseSource(Random):
     slow = False
 
     def __init__(self, data: Any, name: str = "sparse matrix") -> None:
+        refuse_bad_places(data, name)
         self.data = csr_array(data)
         self.name = name
         self.shape = (self.data.shape[0], self.data.shape[1])
@@ -51,6 +52,26 @@ class SparseSource(Random):
     def digest(self) -> str | None:
         """Return a digest of all entries and their places."""
         return digest_of_sparse(self.data)
+
+
+def refuse_bad_places(data: Any, name: str) -> None:
+    """Raise if entries of a sparse matrix lie outside of its shape: compiled code would read other memory.
+
+    Indices are checked entry by entry, before anything is converted.
+    """
+    places = {"row": (0, "row"), "col": (1, "column")}
+    try:
+        if hasattr(data, "check_format"):  # CSR, CSC and BSR
+            data.check_format(full_check=True)
+        for attribute, (axis, word) in places.items() if data.format == "coo" else ():
+            index = getattr(data, attribute)
+            if index.size and not 0 <= index.min() <= index.max() < data.shape[axis]:
+                raise ValueError(f"{word} index {index.max()} of {data.shape[axis]}")
+    except ValueError as error:
+        raise SourceError(
+            f"{name} is a sparse matrix whose indices do not fit its shape {data.shape} ({error}): it is "
+            "damaged; build it again."
+        ) from None
 
 
 def most_entries(pointers: np.ndarray, size: int) -> int:

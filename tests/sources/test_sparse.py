@@ -1,0 +1,52 @@
+"""Sparse matrices in memory: places outside of the shape are refused before compiled code meets them."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from eigengame import EigenGamePCA, as_source
+from eigengame.sources import SourceError
+
+X = sparse.random(50, 20, density=0.2, format="csr", random_state=0)
+
+
+@pytest.mark.parametrize("form", ["csr", "csc", "coo"])
+@pytest.mark.parametrize("place", [10**9, -1])
+def test_entries_outside_of_the_shape_are_refused(form, place):
+    bad = X.asformat(form).copy()
+    (bad.col if form == "coo" else bad.indices)[3] = place
+    pca = EigenGamePCA(2, random_state=0).fit(X)
+    for meet in (
+        as_source,
+        EigenGamePCA(2).fit,
+        EigenGamePCA(2).partial_fit,
+        pca.transform,
+        pca.certify,
+    ):
+        with pytest.raises(SourceError, match="indices do not fit its shape"):
+            meet(bad)
+
+
+@pytest.mark.parametrize("form", ["csr", "csc"])
+def test_files_with_entries_outside_of_the_shape_are_refused(tmp_path, form):
+    bad = X.asformat(form).copy()
+    bad.indices[3] = 10**9
+    path = tmp_path / "bad.npz"
+    np.savez(
+        path,
+        indices=bad.indices,
+        indptr=bad.indptr,
+        format=form.encode(),
+        shape=bad.shape,
+        data=bad.data,
+    )
+    with pytest.raises(SourceError):
+        EigenGamePCA(2).fit(path)
+
+
+def test_masked_numbers_are_refused():
+    data = np.ma.masked_greater(np.random.default_rng(0).normal(size=(60, 4)), 2)
+    for meet in (as_source, EigenGamePCA(2).fit):
+        with pytest.raises(SourceError, match="masked numbers"):
+            meet(data)
+    assert as_source(np.ma.asarray(np.ones((3, 2)))).shape == (3, 2)
