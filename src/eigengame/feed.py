@@ -100,7 +100,8 @@ class Feed:
     def in_float64(self, mean: np.ndarray | None) -> Feed:
         """Return the feed of the same rows in float64, about a mean (d,) of this frame where that is given."""
         stays = self.source.sparse or self.source.on_device
-        frame = self.frame if mean is None or stays else self.frame.about(mean)
+        # On a mesh a mean is filled up with zeros, like the features it belongs to.
+        frame = self.frame if mean is None or stays else self.frame.about(mean[: self.shape[1]])
         source = self.source.in_float64()
         return replace(self, source=source, dtype=np.dtype(np.float64), frame=frame, raw=True)
 
