@@ -270,8 +270,8 @@ def _checked(
     )
     settled, used = measuring.settled(own), used + 1
     held = settled.directions.astype(dtype) if kept is None else kept
-    # A unit vector's product, whatever its direction.
-    error = float(measured.rounding.of_products(_values(*settled[:2])).max())
+    # Of players and probes: the first player has the largest value there is.
+    error = float(measured.floor.max())
 
     def certified(level: float, confidence: float, powers: int) -> Certificate:
         found = certificate(
@@ -298,8 +298,8 @@ def _checked(
         enough = goal.met(found) or probes.level > 0.98 * before
         if enough or used >= goal.passes or goal.source.stopped:
             return found, settled.directions, used
-        images = measuring.products(goal.source, probes.directions, mean, "probes").images
-        used += 1
+        again = measuring.products(goal.source, probes.directions, mean, "probes")
+        images, error, used = again.images, max(error, float(again.floor.max())), used + 1
 
 
 def _check_there(goal: Goal, now: Refined, used: int, look: int) -> tuple[Certificate, int]:
