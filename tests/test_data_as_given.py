@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from eigengame import EigenGamePCA
+from eigengame import Checkpoint, EigenGamePCA, Interrupted
 from eigengame.metrics import angular_error
 from eigengame.outcome import Outcome
 
@@ -204,3 +204,21 @@ def test_clusters_are_saved_with_the_model(tmp_path):
     assert len(pca.certificate_.clusters) == 1
     assert str(loaded.certificate_) == str(pca.certificate_)
     assert loaded.outcome_ == pca.outcome_
+
+
+@pytest.mark.parametrize("task", ["measuring", "probes"])
+def test_a_run_stopped_while_it_measures_in_float64_goes_on_to_the_same_model(tmp_path, task):
+    class Stop:
+        def batch(self, at):
+            if at.task == task and at.rows > 2000:
+                raise KeyboardInterrupt
+            return False
+
+    data = rows_of(close_pair(1e-6)).astype(np.float32)
+    whole = EigenGamePCA(4, tol=1e-3, random_state=0).fit(data)
+    kept = Checkpoint(tmp_path / "run", every=0)
+    with pytest.raises(Interrupted):
+        EigenGamePCA(4, tol=1e-3, random_state=0).fit(data, checkpoint=kept, progress=Stop())
+    again = EigenGamePCA(4, tol=1e-3, random_state=0).fit(data, checkpoint=kept)
+    np.testing.assert_array_equal(again.components_, whole.components_)
+    np.testing.assert_array_equal(again.certificate_.angle, whole.certificate_.angle)

@@ -82,22 +82,11 @@ class Record:
     stopped: bool = False
 
 
-class Reading:
-    """Passes over a feed.
+class OverFeed:
+    """What passes over a feed have in common, whoever makes them."""
 
-    Parameters
-    ----------
-    feed : Feed
-    watchers : sequence of Watcher
-    keeper : Keeper, optional
-        Writes checkpoints, and knows the passes made before an interruption.
-    """
-
-    def __init__(
-        self, feed: Feed, watchers: Sequence[Watcher] = (), keeper: Keeper | None = None
-    ) -> None:
-        self.feed, self.watchers, self.keeper = feed, watchers, keeper
-        self._record = Record()
+    feed: Feed
+    _record: Record
 
     @property
     def size(self) -> int:
@@ -113,6 +102,24 @@ class Reading:
     def stopped(self) -> bool:
         """Whether a watcher has ended the run."""
         return self._record.stopped
+
+
+class Reading(OverFeed):
+    """Passes over a feed.
+
+    Parameters
+    ----------
+    feed : Feed
+    watchers : sequence of Watcher
+    keeper : Keeper, optional
+        Writes checkpoints, and knows the passes made before an interruption.
+    """
+
+    def __init__(
+        self, feed: Feed, watchers: Sequence[Watcher] = (), keeper: Keeper | None = None
+    ) -> None:
+        self.feed, self.watchers, self.keeper = feed, watchers, keeper
+        self._record = Record()
 
     def in_float64(self, mean: np.ndarray | None) -> Reading:
         """Return passes over the same rows in float64; kept, watched and counted like those of this one."""

@@ -40,7 +40,7 @@ from eigengame.parallel.dask_part import (
 from eigengame.parallel.merging import merged, unpacked
 from eigengame.parallel.parts import split_up
 from eigengame.preparation import Prepared
-from eigengame.reading import Record, Step, Tell
+from eigengame.reading import OverFeed, Record, Step, Tell
 from eigengame.sources import Source, SourceError
 from eigengame.sources.dask_blocks import DaskSource
 from eigengame.watch import Progress, Watcher
@@ -136,7 +136,7 @@ class DaskRun(Run):
         return Fit(fitted, k, reading.frame or Frame())
 
 
-class DaskReading:
+class DaskReading(OverFeed):
     """Passes over the parts of a source: each one a tree.
 
     Parameters
@@ -180,21 +180,6 @@ class DaskReading:
         self.frame = frame
         self._chosen: Callable[[Frame], None] = lambda chosen: None
         self._record = Record()
-
-    @property
-    def size(self) -> int:
-        """Rows of a batch."""
-        return self.feed.size
-
-    @property
-    def raw(self) -> bool:
-        """Whether batches are raw rows of one device."""
-        return self.feed.sends_raw
-
-    @property
-    def stopped(self) -> bool:
-        """Whether a watcher has ended the run."""
-        return self._record.stopped
 
     def in_float64(self, mean: np.ndarray | None) -> DaskReading:
         """Return passes over the same rows in float64; watched and counted like those of this one."""
