@@ -19,9 +19,9 @@ import jax
 import numpy as np
 
 import eigengame as eg
-from eigengame import stream
-from eigengame.feed import Feed
-from eigengame.reading import Reading
+from eigengame.solver import streaming as stream
+from eigengame.solver.batches import Feed
+from eigengame.solver.passes import Reading
 from eigengame.sources import as_source
 
 K, D, N = 16, 784, 20_000

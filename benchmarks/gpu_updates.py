@@ -18,14 +18,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from eigengame import DenseRows, InGramSpace, Remembered, make
-from eigengame.game.wide import combined, inner_products
-from eigengame.images import _accumulate
-from eigengame.in_gram_space import REMEASURED, overlaps_now
+from eigengame._play import _update
+from eigengame.algorithms.in_gram_space import REMEASURED, overlaps_now
+from eigengame.linalg.wide import combined, inner_products
 from eigengame.metrics import angular_error
-from eigengame.parallel.placement import ONE_DEVICE
-from eigengame.playing import _update
-from eigengame.wide_stream import begun as begun_wide
-from eigengame.wide_stream import step as wide_step
+from eigengame.sharding.placement import ONE_DEVICE
+from eigengame.solver.products import _accumulate
+from eigengame.solver.wide_streaming import begun as begun_wide
+from eigengame.solver.wide_streaming import step as wide_step
 
 ROWS = 128
 FEATURES = 20_371_456

@@ -34,8 +34,9 @@ TIMED = """
 import json, sys, threading, time
 import jax, numpy as np
 from threadpoolctl import threadpool_limits
-from eigengame import EigenGamePCA, as_source, stream
-from eigengame.feed import Feed
+from eigengame import EigenGamePCA, as_source
+from eigengame.solver import streaming as stream
+from eigengame.solver.batches import Feed
 
 path, k, batch = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 

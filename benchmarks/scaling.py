@@ -113,15 +113,16 @@ def _work(
     import numpy as np
 
     if processes > 1:
-        from eigengame.parallel.hosts import Hosts, join
+        from eigengame.sharding.hosts import Hosts, join
 
         join(Hosts(f"127.0.0.1:{port}", processes, index))
+    from tests.sharding.collectives import bytes_moved
+
     from eigengame import Remembered
-    from eigengame.parallel.collectives import bytes_moved
-    from eigengame.parallel.cost import bytes_exchanged
-    from eigengame.parallel.placement import placement_of
-    from eigengame.playing import _update
-    from eigengame.stream import begin
+    from eigengame._play import _update
+    from eigengame.sharding.cost import bytes_exchanged
+    from eigengame.sharding.placement import placement_of
+    from eigengame.solver.streaming import begin
 
     place = placement_of({axis: count})
     game = Remembered(space="score", center=True)

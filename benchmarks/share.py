@@ -23,9 +23,9 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from benchmarks.gemm import gemm_rate
-from eigengame import stream
 from eigengame.algorithms import Remembered
 from eigengame.game.rows import DenseRows
+from eigengame.solver import streaming as stream
 
 SHAPES = ((60000, 784, 1024, 16), (100000, 4096, 1024, 32))
 """Rows, columns, rows of a batch and components."""

@@ -10,7 +10,7 @@ from sklearn.datasets import load_digits
 
 import eigengame
 from eigengame import EigenGamePCA
-from eigengame.checkpoint import CheckpointError
+from eigengame._system.files import StorageError
 from eigengame.model_file import ModelFileError
 
 X = load_digits().data.astype("float32").repeat(3, axis=0)
@@ -119,7 +119,7 @@ def test_a_failed_save_leaves_the_model_that_was_there(pca, tmp_path, monkeypatc
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.fsync", full)
-    with pytest.raises(CheckpointError, match="No space left"):
+    with pytest.raises(StorageError, match="No space left"):
         pca.save(path)
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]

@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 
 from eigengame import EigenGamePCA, Outcome
 from eigengame.progress import JsonLines, PlainLines, ProgressBar, TensorBoard, progress_watcher
-from eigengame.watch import Progress
+from eigengame.solver.events import Progress
 
 X = load_digits().data.astype("float32").repeat(3, axis=0)
 

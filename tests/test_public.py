@@ -41,8 +41,8 @@ def test_a_name_that_is_not_there_is_refused():
     "code",
     [
         "import sys, eigengame\nassert not {'jax', 'numpy'} & set(sys.modules)\n"
-        "import eigengame.playing\nassert callable(eigengame.play)",
-        "from eigengame.batching import batches\nimport eigengame\nassert callable(eigengame.batches)\n"
+        "import eigengame._play\nassert callable(eigengame.play)",
+        "from eigengame.game.batches import batches\nimport eigengame\nassert callable(eigengame.batches)\n"
         "from eigengame import estimator, EigenGamePCA\nassert estimator.EigenGamePCA is EigenGamePCA",
         "from eigengame import *\nassert callable(play)\nEigenGamePCA, metrics",
     ],

@@ -4,7 +4,7 @@ import importlib
 import importlib.util
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from eigengame._version import __version__ as __version__
 
 if TYPE_CHECKING:
     from eigengame._public import *  # noqa: F403

@@ -16,8 +16,9 @@ import jax
 import jax.numpy as jnp
 
 from eigengame import _check
-from eigengame.game.rows import floating, full_product
+from eigengame.game.rows import floating
 from eigengame.game.utilities import PAPER, Rules, overlap_ratios
+from eigengame.linalg.products import full_product
 
 Apply = Callable[[Any, jax.Array], jax.Array]
 """A player: parameters and rows (m, d) to outputs (m,)."""

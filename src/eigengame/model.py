@@ -10,7 +10,7 @@ import numpy as np
 from scipy import linalg
 from scipy.sparse import issparse
 
-from eigengame.game.rows import full_product
+from eigengame.linalg.products import full_product
 from eigengame.sources import Source
 
 

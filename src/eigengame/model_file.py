@@ -17,21 +17,20 @@ from typing import Any
 import jax
 import numpy as np
 
-import eigengame
+from eigengame._system.sealed import DIGEST, read_arrays, refuse_unless_sealed, write_arrays
+from eigengame._version import __version__
 from eigengame.algorithms import REGISTRY
 from eigengame.algorithms.remembered import RememberedState
-from eigengame.certificate import Certificate, Cluster
-from eigengame.checkpoint import write_arrays
-from eigengame.frame import Frame
 from eigengame.game.memory import Memory
-from eigengame.moments import Moments
-from eigengame.outcome import Ending, Outcome
-from eigengame.parameters import accumulated
 from eigengame.preparation import Preparation
-from eigengame.routes import Options
-from eigengame.sealing import DIGEST, read_arrays, refuse_unless_sealed
+from eigengame.solver.certificate import Certificate, Cluster
+from eigengame.solver.frame import Frame
+from eigengame.solver.moments import Moments
+from eigengame.solver.outcome import Ending, Outcome
+from eigengame.solver.parameters import accumulated
+from eigengame.solver.routes import Options
+from eigengame.solver.streaming import Stream
 from eigengame.sources import Layers
-from eigengame.stream import Stream
 
 FORMAT = 2
 """Files of format 1 have no digest."""
@@ -85,7 +84,7 @@ def save(estimator: Any, path: Any) -> Path:
     names = getattr(estimator, "feature_names_in_", None)
     facts = {
         "format": FORMAT,
-        "version": eigengame.__version__,
+        "version": __version__,
         "parameters": {name: _plain(value) for name, value in estimator.get_params().items()},
         "numbers": {name: getattr(estimator, name) for name in NUMBERS},
         "options": asdict(estimator._options) | {"dtype": str(estimator._options.dtype)},
@@ -138,7 +137,7 @@ def read(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         if facts["format"] > FORMAT:
             raise ModelFileError(
                 f"{path} has format {facts['format']}, written by eigengame {facts.get('version')}: this is "
-                f"{eigengame.__version__}, which reads up to {FORMAT}; upgrade eigengame."
+                f"{__version__}, which reads up to {FORMAT}; upgrade eigengame."
             )
         if facts["format"] > 1 or DIGEST in about:
             refuse_unless_sealed(arrays, about)

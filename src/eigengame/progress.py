@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import IO, Any
 
-from eigengame.watch import Progress, Watcher
+from eigengame.solver.events import Progress, Watcher
 
 
 def progress_watcher(stream: IO[str] | None = None) -> Watcher:
@@ -229,3 +229,18 @@ def remaining(at: Progress, rate: float) -> str:
         return ""
     seconds = int((at.total - at.rows) / rate)
     return f", {seconds // 60}:{seconds % 60:02d} left"
+
+
+def watchers_of(progress: Any) -> list[Watcher]:
+    """Return the watchers that a `progress` argument stands for: none, a bar, or those given."""
+    if progress is None or progress is False:
+        return []
+    if progress is True:
+        return [progress_watcher()]
+    if isinstance(progress, (list, tuple)):
+        return [one for part in progress for one in watchers_of(part)]
+    if not callable(getattr(progress, "batch", None)):
+        raise TypeError(
+            f"progress={progress!r}: give True, False, or watchers with a method batch(at)."
+        )
+    return [progress]

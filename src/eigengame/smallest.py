@@ -8,12 +8,12 @@ import jax
 import jax.numpy as jnp
 
 from eigengame import _check
+from eigengame._play import Played, play
 from eigengame.algorithms import Algorithm
 from eigengame.algorithms.best_response import BestResponse
 from eigengame.game.rows import AffineRows, as_rows, play_dtype
 from eigengame.game.settle import settle
 from eigengame.game.sphere import random_players
-from eigengame.playing import Played, play
 
 MARGIN = 1e-3
 """By how much the largest eigenvalue is taken larger than the first game found it."""

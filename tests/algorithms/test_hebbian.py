@@ -22,7 +22,7 @@ from eigengame import (
     testing,
 )
 from eigengame.algorithms.gha import gha_direction
-from eigengame.game import sphere
+from eigengame.linalg.orthonormal import orthonormalise
 from tests import oracle
 from tests.tolerance import assert_close
 
@@ -116,7 +116,7 @@ def test_oja_update_is_qr_with_the_sign_rule():
 def test_the_sign_rule_takes_a_zero_for_a_plus():
     # The second player is zero, and so is its entry of R's diagonal: its sign must not be.
     players = jnp.array([[1.0, 0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
-    made = sphere.orthonormalise(players)
+    made = orthonormalise(players)
     assert_close(jnp.linalg.norm(made, axis=1), np.ones(3))
     assert_close(made[0], np.array([1.0, 0.0, 0.0]))
 

@@ -5,11 +5,12 @@ import numpy as np
 import optax
 import pytest
 
-from eigengame import REGISTRY, InGramSpace, as_rows, in_gram_space, make, play_stream, testing
+from eigengame import REGISTRY, InGramSpace, as_rows, make, play_stream, testing
+from eigengame.algorithms import in_gram_space
 from eigengame.game import wide
 from eigengame.game.gram_space import basis_of
 from eigengame.game.rows import DenseRows
-from eigengame.parallel.placement import placement_of
+from eigengame.sharding.placement import placement_of
 
 K, D, M = 3, 60, 8
 OPTIONS = {

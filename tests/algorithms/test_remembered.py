@@ -17,11 +17,12 @@ from eigengame import (
     random_players,
     testing,
 )
+from eigengame._play import _update
 from eigengame.game.gram_space import cheaper_in_gram_space, equilibrium_of_all
+from eigengame.game.joint_round import joint_round
 from eigengame.game.memory import Memory, RememberedRows
-from eigengame.game.rounds import joint_round, nearly_orthonormal
-from eigengame.parallel.placement import ONE_DEVICE
-from eigengame.playing import _update
+from eigengame.linalg.orthonormal import nearly_orthonormal
+from eigengame.sharding.placement import ONE_DEVICE
 from tests.tolerance import assert_close
 
 K, D, M = 3, 20, 32

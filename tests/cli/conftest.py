@@ -30,7 +30,7 @@ def run(capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
     # It is for the next process, and would reach the other tests of this one.
-    monkeypatch.setattr("eigengame.cache.keep_compilations", lambda: None)
+    monkeypatch.setattr("eigengame._system.compilation_cache.keep_compilations", lambda: None)
 
     def call(*arguments):
         with pytest.raises(SystemExit) as ended:

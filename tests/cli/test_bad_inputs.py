@@ -139,7 +139,7 @@ def test_what_was_not_expected_is_told_in_two_lines_unless_asked_for_all(run, da
     def broken(*_, **__):
         raise RuntimeError("something deep")
 
-    monkeypatch.setattr("eigengame.estimator.EigenGamePCA.fit", broken)
+    monkeypatch.setattr("eigengame.estimator.pca.EigenGamePCA.fit", broken)
     refused(run("fit", data, "-k", K), 1, "RuntimeError: something deep", "--debug")
     monkeypatch.chdir(data.parent)
     from eigengame.cli.app import run as plain_run
@@ -162,7 +162,7 @@ def test_what_can_go_wrong_on_the_way_has_a_remedy(run, data, monkeypatch, error
     def failing(*_, **__):
         raise error
 
-    monkeypatch.setattr("eigengame.estimator.EigenGamePCA.fit", failing)
+    monkeypatch.setattr("eigengame.estimator.pca.EigenGamePCA.fit", failing)
     refused(run("fit", data, "-k", K), 1, said)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from eigengame import EigenGamePCA
-from eigengame.checkpoint import CheckpointError
+from eigengame._system.files import StorageError
 from eigengame.cli.scores import WRITERS, write_scores
 from eigengame.sources import SourceError
 
@@ -80,7 +80,7 @@ def test_a_full_disk_is_told_and_leaves_nothing(tmp_path, ending, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setitem(WRITERS, ending, full)
-    with pytest.raises(CheckpointError, match=r"could not be written \(No space left on device\)"):
+    with pytest.raises(StorageError, match=r"could not be written \(No space left on device\)"):
         write_scores(tmp_path / f"scores{ending}", iter([np.ones((2, 3))]), 3)
     assert not list(tmp_path.iterdir())
 

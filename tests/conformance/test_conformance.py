@@ -16,9 +16,9 @@ import optax
 import pytest
 
 from eigengame import REGISTRY, as_rows, make, metrics, play, play_stream, random_players, testing
+from eigengame._play import _rounds, _update
 from eigengame.game.settle import settle
-from eigengame.parallel.placement import ONE_DEVICE
-from eigengame.playing import _rounds, _update
+from eigengame.sharding.placement import ONE_DEVICE
 
 K, D, N = 4, 10, 60
 SPECTRUM = np.array([1.0, 0.7, 0.45, 0.25, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002])

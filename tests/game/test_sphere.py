@@ -4,6 +4,7 @@ import pytest
 
 from eigengame import random_players
 from eigengame.game import sphere
+from eigengame.linalg.orthonormal import inner, norms, orthonormalise, safe_norms
 from tests.tolerance import assert_close
 
 
@@ -11,8 +12,8 @@ def test_tangent_projection_is_orthogonal_to_the_player_and_keeps_the_rest(dtype
     players = random_players(0, 4, 9, dtype)
     directions = 3 * random_players(1, 4, 9, dtype)
     tangent = sphere.project_tangent(players, directions)
-    assert_close(1 + sphere.inner(tangent, players), np.ones((4, 1)))
-    assert_close(tangent + sphere.inner(directions, players) * players, directions)
+    assert_close(1 + inner(tangent, players), np.ones((4, 1)))
+    assert_close(tangent + inner(directions, players) * players, directions)
 
 
 def test_retraction_gives_unit_rows_over_sixty_orders_of_magnitude():
@@ -20,7 +21,7 @@ def test_retraction_gives_unit_rows_over_sixty_orders_of_magnitude():
     players = scales[:, None] * random_players(0, 7, 9, "float64")
     for dtype in ("float32", "float64"):
         retracted = sphere.retract(players.astype(dtype))
-        assert_close(sphere.norms(retracted), np.ones((7, 1), dtype))
+        assert_close(norms(retracted), np.ones((7, 1), dtype))
         assert_close(retracted, random_players(0, 7, 9, "float64").astype(dtype))
 
 
@@ -30,9 +31,9 @@ def test_retraction_leaves_a_zero_row_zero():
 
 def test_safe_norms_do_not_underflow_nor_overflow():
     scales = np.array([1e-30, 1e-10, 1.0, 1e10, 1e30], "float32")
-    lengths = sphere.safe_norms(jnp.asarray(scales)[:, None] * jnp.ones((5, 4), "float32"))
+    lengths = safe_norms(jnp.asarray(scales)[:, None] * jnp.ones((5, 4), "float32"))
     assert_close(lengths / scales, np.full(5, 2.0))
-    np.testing.assert_array_equal(sphere.safe_norms(jnp.zeros((2, 4))), 0)
+    np.testing.assert_array_equal(safe_norms(jnp.zeros((2, 4))), 0)
 
 
 def test_ball_keeps_short_rows_and_shortens_long_ones():
@@ -42,7 +43,7 @@ def test_ball_keeps_short_rows_and_shortens_long_ones():
 
 def test_orthonormalise_keeps_span_order_and_sign(dtype):
     players = random_players(2, 4, 9, dtype)
-    q = sphere.orthonormalise(players)
+    q = orthonormalise(players)
     assert_close(q @ q.T, np.eye(4))
     # Row i of players is made of the first i + 1 rows of q, with a positive last coefficient.
     coordinates = players @ q.T
@@ -73,7 +74,7 @@ def wide_rows(kind):
 def test_wide_players_are_orthonormalised_by_products_as_by_qr(dtype, kind):
     rows = wide_rows(kind)
     q, r = np.linalg.qr(rows.T)
-    found = sphere.orthonormalise(jnp.asarray(rows, dtype))
+    found = orthonormalise(jnp.asarray(rows, dtype))
     assert found.dtype == dtype
     assert_close(np.asarray(found) @ np.asarray(found).T, np.eye(5))
     assert_close(found, (q * np.sign(np.diag(r))).T)
@@ -84,7 +85,7 @@ def test_wide_players_are_orthonormalised_by_products_as_by_qr(dtype, kind):
 @pytest.mark.parametrize("kind", ["nearly parallel", "parallel", "zero"])
 def test_wide_players_that_are_not_apart_are_left_to_qr(dtype, kind):
     rows = jnp.asarray(wide_rows(kind), dtype)
-    found = np.asarray(sphere.orthonormalise(rows))
+    found = np.asarray(orthonormalise(rows))
     np.testing.assert_array_equal(found, sphere._by_qr(rows))
     assert_close(found @ found.T, np.eye(5))
 

@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 from eigengame import EigenGamePCA, as_source, prepare, shuffled
-from eigengame.parallel.parts import Range
+from eigengame.dask.partitions import Range
 from eigengame.preparation import Prepared
 from eigengame.sources import ArraySource
 from eigengame.sources.joined import JoinedSource

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from eigengame import Certificate, EigenGamePCA, Outcome
-from eigengame.outcome import Ending
+from eigengame.solver.outcome import Ending
 from eigengame.sources import Layers
 
 HOSTILE = "</script><script>alert('x')</script><b>&amp;"

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from eigengame.feed import Feed
+from eigengame.solver.batches import Feed
 from eigengame.sources import Random
 
 FOLDER = Path(os.environ.get("EIGENGAME_DATA", Path(__file__).parents[3] / "shared" / "data"))

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from eigengame import EigenGamePCA, Interrupted, Remembered, activations, as_source, prepare
-from eigengame import plan as planning
-from eigengame.feed import Feed
 from eigengame.game.rows import DenseRows
+from eigengame.solver import plan as planning
+from eigengame.solver.batches import Feed
 from eigengame.sources import Layers
 from tests.sources.tables import error_of, rows_read, same_fingerprint
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from eigengame import plan
+from eigengame.solver import plan
 from eigengame.sources import SourceError, as_source
 from eigengame.sources.anndata import from_anndata, open_h5ad
 from tests.sources.same_rows import assert_read_on_a_thread

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from eigengame import plan
+from eigengame.solver import plan
 from eigengame.sources import SourceError, as_source
 from eigengame.sources.columnar import open_arrow, open_parquet
 from tests.sources.same_rows import assert_read_on_a_thread

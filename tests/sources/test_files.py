@@ -184,7 +184,7 @@ def test_npz_compressed_is_read_whole_where_memory_holds_it(tmp_path, monkeypatc
     assert_same_rows(source, PICTURES.reshape(37, 12))
     assert source.image_shape == (4, 3, 1)
     assert source.fingerprint()["bytes"] == path.stat().st_size
-    monkeypatch.setattr("eigengame.plan.free_memory", lambda: 100)
+    monkeypatch.setattr("eigengame._system.memory.free_memory", lambda: 100)
     with pytest.raises(SourceError, match=r"compressed and must be read whole.*savez"):
         as_source(path)
 
@@ -229,7 +229,7 @@ def test_npz_sparse_of_scipy_stays_sparse(tmp_path, form, monkeypatch):
     assert source.fingerprint()["bytes"] == path.stat().st_size
     with pytest.raises(SourceError, match="without keys"):
         as_source(path, key="data")
-    monkeypatch.setattr("eigengame.plan.free_memory", lambda: 100)
+    monkeypatch.setattr("eigengame._system.memory.free_memory", lambda: 100)
     with pytest.raises(SourceError, match="read whole"):
         as_source(path)
 

@@ -12,11 +12,12 @@ from torch import nn  # noqa: E402
 from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
 
 from eigengame import EigenGamePCA, activations  # noqa: E402
-from eigengame.feed import Feed, refuse_unless_finite  # noqa: E402
-from eigengame.sources import ROTATED, Layers, _torch_copy  # noqa: E402
-from eigengame.sources._torch_network import blocks_of  # noqa: E402
-from eigengame.sources._torch_outputs import _copy  # noqa: E402
-from eigengame.sources._torch_replay import Replay  # noqa: E402
+from eigengame.solver.batches import Feed, refuse_unless_finite  # noqa: E402
+from eigengame.sources import ROTATED, Layers  # noqa: E402
+from eigengame.sources.torch import copy as torch_copy  # noqa: E402
+from eigengame.sources.torch.network import blocks_of  # noqa: E402
+from eigengame.sources.torch.outputs import _copy  # noqa: E402
+from eigengame.sources.torch.replay import Replay  # noqa: E402
 from tests.sources.tables import error_of, same_fingerprint  # noqa: E402
 
 
@@ -324,7 +325,7 @@ def test_a_network_on_another_device_is_refused(net, monkeypatch):
     assert "it is on device meta" in error_of(activations, copy.deepcopy(net).to("meta"), loader())
     both = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2, device="meta"))
     assert "on several devices (cpu, meta)" in error_of(activations, both, loader())
-    monkeypatch.setattr(_torch_copy, "played_on", lambda: "cuda:0")
+    monkeypatch.setattr(torch_copy, "played_on", lambda: "cuda:0")
     said = error_of(activations, net, loader())
     assert "runs on cpu, but JAX plays on cuda:0: give device='cuda:0'" in said
     assert "JAX_PLATFORMS=cpu" in said

@@ -7,7 +7,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed")
 
 from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset, TensorDataset  # noqa: E402
 
-from eigengame.inputs import is_other  # noqa: E402
+from eigengame.estimator.inputs import is_other  # noqa: E402
 from eigengame.sources import SourceError, as_source  # noqa: E402
 from tests.sources.same_rows import assert_read_on_a_thread  # noqa: E402
 from tests.sources.tables import (  # noqa: E402

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple, Protocol
 import jax
 import jax.numpy as jnp
 
-from eigengame.game import sphere, utilities
+from eigengame.game import utilities
 from eigengame.game.rows import Rows
+from eigengame.linalg.orthonormal import safe_norms
 
 LONGEST = 2**31 - 1
 """The most updates an int32 can count: options that are longer than that mean the same."""
@@ -126,7 +127,7 @@ def info_from(gram: jax.Array, direction: jax.Array) -> Info:
     return Info(
         utilities.rewards(gram),
         utilities.penalties(gram),
-        sphere.safe_norms(direction),
+        safe_norms(direction),
     )
 
 

@@ -11,8 +11,10 @@ import jax.numpy as jnp
 from eigengame import _check
 from eigengame.algorithms._base import LONGEST, Info, Optimizer, StepSize, move
 from eigengame.game import sphere
-from eigengame.game.rows import Rows, full_product
+from eigengame.game.rows import Rows
 from eigengame.game.utilities import PAPER, Rules, overlap_ratios, rules_of
+from eigengame.linalg.orthonormal import safe_norms
+from eigengame.linalg.products import full_product
 
 
 class AlphaState(NamedTuple):
@@ -111,7 +113,7 @@ class Alpha:
         moved, memory = move(gradient, state, self.step_size, self.optimizer, state.memory)
         players = sphere.retract(moved) if self.surface == "sphere" else sphere.into_ball(moved)
         heard, key = self._broadcast(players, state)
-        info = Info(rewards, penalties, sphere.safe_norms(gradient))
+        info = Info(rewards, penalties, safe_norms(gradient))
         return AlphaState(players, heard, key, memory, state.step + 1), info
 
     def components(self, state: AlphaState) -> jax.Array:

@@ -18,7 +18,8 @@ import jax.numpy as jnp
 from eigengame import _check
 from eigengame.algorithms._base import Info, info_from
 from eigengame.game import sphere
-from eigengame.game.rows import Rows, as_rows, full_product
+from eigengame.game.rows import Rows, as_rows
+from eigengame.linalg.products import full_product
 
 
 def sketch_size(k: int, epsilon: float) -> int:

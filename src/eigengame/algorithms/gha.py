@@ -9,7 +9,8 @@ import jax.numpy as jnp
 
 from eigengame import _check
 from eigengame.algorithms._base import Info, PlayersState, StepSize, info_from, move, start
-from eigengame.game.rows import Rows, full_product
+from eigengame.game.rows import Rows
+from eigengame.linalg.products import full_product
 
 
 def gha_direction(rows: Rows, players: jax.Array) -> tuple[jax.Array, jax.Array]:

@@ -11,7 +11,8 @@ import jax.numpy as jnp
 from eigengame import _check
 from eigengame.algorithms._base import LONGEST, Info, StepSize, info_from, step_at
 from eigengame.game import sphere
-from eigengame.game.rows import Rows, full_product
+from eigengame.game.rows import Rows
+from eigengame.linalg.products import full_product
 
 
 class HebbState(NamedTuple):

@@ -8,8 +8,9 @@ import jax
 
 from eigengame import _check
 from eigengame.algorithms._base import Info, PlayersState, StepSize, info_from, move, start
-from eigengame.game import sphere
-from eigengame.game.rows import Rows, full_product
+from eigengame.game.rows import Rows
+from eigengame.linalg.orthonormal import orthonormalise
+from eigengame.linalg.products import full_product
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class Krasulina:
 
     def init(self, players: jax.Array) -> PlayersState:
         """Return the players made orthonormal: the rule assumes it."""
-        return start(sphere.orthonormalise(players))
+        return start(orthonormalise(players))
 
     def update(self, rows: Rows, state: PlayersState) -> tuple[PlayersState, Info]:
         """Move the subspace once and make the players orthonormal again."""
@@ -42,7 +43,7 @@ class Krasulina:
         direction = rows.directions(scores) - full_product(gram, state.players)
         moved, _ = move(direction, state, self.step_size)
         info = info_from(gram, direction)
-        return PlayersState(sphere.orthonormalise(moved), state.step + 1), info
+        return PlayersState(orthonormalise(moved), state.step + 1), info
 
     def components(self, state: PlayersState) -> jax.Array:
         """Return the players: a basis of the subspace, in no order."""

@@ -15,7 +15,8 @@ import jax.numpy as jnp
 from eigengame import _check
 from eigengame.algorithms._base import Info, Optimizer, StepSize, info_from, move
 from eigengame.game import sphere
-from eigengame.game.rows import Rows, full_product
+from eigengame.game.rows import Rows
+from eigengame.linalg.products import full_product
 
 
 class MuState(NamedTuple):

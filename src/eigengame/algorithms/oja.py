@@ -8,8 +8,8 @@ import jax
 
 from eigengame import _check
 from eigengame.algorithms._base import Info, PlayersState, StepSize, info_from, move, start
-from eigengame.game import sphere
 from eigengame.game.rows import Rows
+from eigengame.linalg.orthonormal import orthonormalise
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Oja:
         direction = rows.directions(scores)
         moved, _ = move(direction, state, self.step_size)
         info = info_from(rows.gram(scores, scores), direction)
-        return PlayersState(sphere.orthonormalise(moved), state.step + 1), info
+        return PlayersState(orthonormalise(moved), state.step + 1), info
 
     def components(self, state: PlayersState) -> jax.Array:
         """Return the players."""

@@ -20,10 +20,12 @@ from eigengame import _check
 from eigengame.algorithms._base import Info
 from eigengame.game import sphere
 from eigengame.game.gram_space import Small, cheaper_in_gram_space, equilibrium_of_all, in_span
+from eigengame.game.joint_round import joint_round
 from eigengame.game.memory import Memory, RememberedRows
-from eigengame.game.rounds import joint_round, nearly_orthonormal, tidied
-from eigengame.game.rows import DenseRows, Rows, full_product
-from eigengame.game.wide import ON_DEVICE, Touches, overlaps_of
+from eigengame.game.rows import DenseRows, Rows
+from eigengame.linalg.orthonormal import nearly_orthonormal, orthonormalise, tidied
+from eigengame.linalg.products import full_product
+from eigengame.linalg.wide import ON_DEVICE, Touches, overlaps_of
 
 FIRST_ROUNDS = 4
 """Rounds on a batch that outweighs all before it: players that know little need more than one."""
@@ -98,7 +100,7 @@ class Remembered:
         if more:
             others = sphere.random_players(self.seed, more, d, players.dtype)
             players = jnp.concatenate([players, others])
-        return self.remember_nothing(sphere.orthonormalise(players), k)
+        return self.remember_nothing(orthonormalise(players), k)
 
     def players_for(self, k: int, d: int) -> int:
         """Return K, the number of players for k components of d features."""

@@ -11,8 +11,10 @@ import jax.numpy as jnp
 from eigengame import _check
 from eigengame.algorithms._base import LONGEST, Info
 from eigengame.game import sphere, theory
-from eigengame.game.rows import Rows, full_product
+from eigengame.game.rows import Rows
 from eigengame.game.utilities import coefficients, penalties, rewards
+from eigengame.linalg.orthonormal import safe_norms
+from eigengame.linalg.products import full_product
 
 
 class SequentialState(NamedTuple):
@@ -90,7 +92,7 @@ class Sequential:
         learning = state.active < k
         i = jnp.minimum(state.active, k - 1)
         gram, gradient = self._riemannian_gradient(rows, players, i)
-        norm = sphere.safe_norms(gradient)
+        norm = safe_norms(gradient)
 
         first = state.taken == 0
         budget, target = self._turn(k, i, norm)

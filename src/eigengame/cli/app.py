@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-import eigengame
+from eigengame._version import __version__
 from eigengame.cli import (
     algorithms,
     certify,
@@ -49,7 +49,7 @@ app = typer.Typer(
 
 def _version(asked: bool) -> None:
     if asked:
-        print(f"eigengame {eigengame.__version__}")
+        print(f"eigengame {__version__}")
         raise typer.Exit
 
 

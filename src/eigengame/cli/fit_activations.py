@@ -136,9 +136,9 @@ def fit_activations(
     target = Path(f"{stem_of(images)}-activations.safetensors") if output is None else output
     if not list_layers:
         refuse_target(target, (".safetensors",), force=force)
-    from eigengame.sources._torch_copy import played_on
     from eigengame.sources.activations import activations
     from eigengame.sources.pictures import MEAN, STD, picture_batches
+    from eigengame.sources.torch.copy import played_on
 
     batch = BATCH if game.batch_size == "auto" else int(game.batch_size)
     colours = (_numbers(mean, "--mean") or MEAN, _numbers(std, "--std") or STD)

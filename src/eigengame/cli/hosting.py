@@ -10,7 +10,7 @@ from eigengame.cli.running import FAILED, say
 
 def joined(hosts: str, count: int | None, index: int | None, wait: float) -> bool:
     """Meet the other processes, and say whether this one is the first, which speaks and writes."""
-    from eigengame.parallel.hosts import hosts_of, join
+    from eigengame.sharding.hosts import hosts_of, join
 
     join(hosts_of(hosts, count, index), wait)
     import jax
@@ -24,7 +24,7 @@ def ending_together(hosts: str | None) -> Iterator[None]:
     if hosts is None:
         yield
         return
-    from eigengame.parallel.hosts import HostLost, leave, together
+    from eigengame.sharding.hosts import HostLost, leave, together
 
     try:
         with together():

@@ -94,7 +94,7 @@ def code_of(error: Exception) -> int:
 
 def keep_compiled() -> None:
     """Keep what is compiled for the next command, where there is a place for it."""
-    from eigengame.cache import keep_compilations
+    from eigengame._system.compilation_cache import keep_compilations
 
     with contextlib.suppress(OSError, RuntimeError):
         keep_compilations()
@@ -103,7 +103,7 @@ def keep_compiled() -> None:
 @contextlib.contextmanager
 def stoppable(checkpoint: Path | None) -> Iterator[None]:
     """Say how to go on with a fit that Ctrl-C or SIGTERM ends."""
-    from eigengame.checkpoint import Interrupted
+    from eigengame.solver.checkpoint import Interrupted
 
     try:
         yield

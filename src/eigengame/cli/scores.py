@@ -26,7 +26,7 @@ def write_scores(path: Path, blocks: Blocks, count: int) -> int:
     count : int
         Components.
     """
-    from eigengame.checkpoint import written_whole
+    from eigengame._system.files import written_whole
 
     names = [f"pc{i + 1}" for i in range(count)]
     whole = _folder_written_whole if path.suffix == ".zarr" else written_whole
@@ -126,7 +126,7 @@ def _read(blocks: Blocks) -> Blocks:
 @contextlib.contextmanager
 def _folder_written_whole(path: Path) -> Iterator[Path]:
     """Give another name to write a folder to, and put it in its place only when it is whole."""
-    from eigengame.checkpoint import CheckpointError
+    from eigengame._system.files import StorageError
 
     draft, old = (path.with_name(f".{path.name}.{os.getpid()}{end}") for end in ("", ".old"))
     try:
@@ -140,7 +140,7 @@ def _folder_written_whole(path: Path) -> Iterator[Path]:
             raise
         shutil.rmtree(old, ignore_errors=True)
     except OSError as error:
-        raise CheckpointError(
+        raise StorageError(
             f"{path} could not be written ({error.strerror or error}): what was there before is still good; "
             "make room or give another place, and run again."
         ) from None

@@ -45,7 +45,7 @@ def counted(blocks: Iterator[Any], total: int | None, quiet: bool) -> Iterator[I
 
 
 def _told(blocks: Iterator[Any], total: int | None, watcher: Any) -> Iterator[Any]:
-    from eigengame.watch import Progress
+    from eigengame.solver.events import Progress
 
     rows = 0
     for block in blocks:

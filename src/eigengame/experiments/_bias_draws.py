@@ -21,9 +21,10 @@ from eigengame import Remembered, random_players
 from eigengame.algorithms.gha import gha_direction
 from eigengame.experiments._trials import one_thread
 from eigengame.game.memory import RememberedRows
-from eigengame.game.rows import DenseRows, Rows, SymmetricRows, full_product
+from eigengame.game.rows import DenseRows, Rows, SymmetricRows
 from eigengame.game.sphere import project_tangent
 from eigengame.game.utilities import gradients
+from eigengame.linalg.products import full_product
 
 TOGETHER = 20
 """Draws that are computed at once."""

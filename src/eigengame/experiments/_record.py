@@ -14,7 +14,7 @@ import jax
 import numpy as np
 
 import eigengame
-from eigengame.checkpoint import written_whole
+from eigengame._system.files import written_whole
 from eigengame.experiments import experiment
 from eigengame.experiments._base import Claim, Results, Run
 from eigengame.experiments._figures import save, styled

@@ -11,11 +11,11 @@ import numpy as np
 
 from eigengame import InGramSpace
 from eigengame.experiments._families import eigengame
-from eigengame.feed import Feed
+from eigengame.game.pass_products import scores_of
 from eigengame.game.sphere import random_players
 from eigengame.game.utilities import penalties, rewards
-from eigengame.game.wide import scores_of
-from eigengame.reading import Reading
+from eigengame.solver.batches import Feed
+from eigengame.solver.passes import Reading
 from eigengame.sources import Source
 
 

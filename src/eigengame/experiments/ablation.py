@@ -21,7 +21,7 @@ from eigengame.experiments._base import Claim, Results, Run
 from eigengame.experiments._protocol import GRID, TRIED, curve, rounded
 from eigengame.experiments._streaks import D, spectra
 from eigengame.experiments._trials import Family, play_trials, starts
-from eigengame.game.rows import full_product
+from eigengame.linalg.products import full_product
 from eigengame.metrics import STREAK_ANGLE
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from eigengame.experiments._reduced import extremes, reduced, whole_numbers
 from eigengame.experiments._resnet_claims import claims as claims
 from eigengame.experiments._resnet_claims import words as words
 from eigengame.experiments._steps_on_source import earned_and_lost, play_steps
-from eigengame.plan import plan
+from eigengame.solver.plan import plan
 from eigengame.sources._base import ROTATED
 
 if TYPE_CHECKING:

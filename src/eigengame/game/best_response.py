@@ -17,8 +17,10 @@ import jax
 import jax.numpy as jnp
 
 from eigengame.game import sphere
-from eigengame.game.rows import Rows, full_product
+from eigengame.game.rows import Rows
 from eigengame.game.utilities import PAPER, coefficients, overlap_ratios
+from eigengame.linalg.orthonormal import inner, norms, unit_rejections
+from eigengame.linalg.products import full_product
 
 
 class Standing(NamedTuple):
@@ -59,7 +61,7 @@ def best_responses(rows: Rows, now: Standing) -> tuple[Standing, jax.Array, jax.
     gram = rows.gram(now.scores, now.scores)
     answers = full_product(now.scores, coefficients(gram))
     gradient = 2 * rows.directions(answers)
-    gradient_norms = sphere.norms(sphere.project_tangent(now.players, gradient))[:, 0]
+    gradient_norms = norms(sphere.project_tangent(now.players, gradient))[:, 0]
     uphill = _uphill(now.players, gradient, gradient_norms)
     uphill_scores = rows.scores(uphill)
     moves, move_scores = _orthogonal_moves(now, uphill, uphill_scores)
@@ -67,7 +69,7 @@ def best_responses(rows: Rows, now: Standing) -> tuple[Standing, jax.Array, jax.
     # (3, k, d) and (3, m, k): each player's own orthonormal space, and what it sees from there.
     space = jnp.stack([now.players, uphill, moves])
     views = jnp.stack([now.scores, uphill_scores, move_scores])
-    slopes = sphere.inner(gradient / 2, uphill)[:, 0]
+    slopes = inner(gradient / 2, uphill)[:, 0]
     forms = _in_range(_as_known(_quadratic_forms(rows, gram, now.scores, views), slopes), space)
     best = jnp.linalg.eigh(forms)[1][:, :, -1].T
     best = best * jnp.where(best[:1] < 0, -1, 1)  # (3, k): never turn to the other side
@@ -90,16 +92,14 @@ def _uphill(players: jax.Array, gradient: jax.Array, gradient_norms: jax.Array) 
     """
     return jax.lax.cond(
         jnp.any(gradient_norms > 0),
-        lambda: sphere.unit_rejections(
-            gradient, lambda rows: sphere.inner(rows, players) * players
-        ),
+        lambda: unit_rejections(gradient, lambda rows: inner(rows, players) * players),
         lambda: jnp.zeros_like(players),
     )
 
 
 def _unit(vectors: jax.Array, scores: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Return unit rows and their scores; a zero row stays zero."""
-    length = sphere.norms(vectors)
+    length = norms(vectors)
     length = jnp.where(length > 0, length, 1)
     return vectors / length, scores / length.T
 
@@ -110,10 +110,10 @@ def _orthogonal_moves(
     """Return the moves less their parts along player and gradient, as unit rows, with scores."""
     moves, scores = now.moves, now.move_scores
     for _ in range(2):  # twice is enough
-        along, up = sphere.inner(moves, now.players), sphere.inner(moves, uphill)
+        along, up = inner(moves, now.players), inner(moves, uphill)
         moves = moves - along * now.players - up * uphill
         scores = scores - along.T * now.scores - up.T * uphill_scores
-        length = sphere.norms(moves)
+        length = norms(moves)
         # A move within rounding of the other two directions says nothing new: drop it.
         kept = length > jnp.sqrt(jnp.finfo(moves.dtype).eps)
         unit = jnp.where(kept, length, 1)

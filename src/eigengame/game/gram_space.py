@@ -4,7 +4,7 @@ Every quantity of an update is an inner product between vectors it starts from, 
 and rows $X$ of a batch; all it makes are combinations of them. And the game does not change when everything is
 turned. So the Gram matrix of $[W; X]$ gives an orthonormal basis of their span, any algorithm can play in the
 coordinates of that basis as it would play in $d$ dimensions, and width $d$ is touched a second time only to
-form $W' = PW + QX$ (`eigengame.game.wide`).
+form $W' = PW + QX$ (`eigengame.linalg.wide`).
 """
 
 from __future__ import annotations
@@ -16,9 +16,11 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from eigengame.game.rounds import put_last, whiten
-from eigengame.game.rows import DenseRows, full_product
-from eigengame.game.wide import ON_DEVICE, Touches, lengths_of
+from eigengame.game.joint_round import put_last
+from eigengame.game.rows import DenseRows
+from eigengame.linalg.orthonormal import whiten
+from eigengame.linalg.products import full_product
+from eigengame.linalg.wide import ON_DEVICE, Touches, lengths_of
 
 
 class Small(NamedTuple):

@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from eigengame.game.rows import OperatorRows, full_product
+from eigengame.game.rows import OperatorRows
+from eigengame.linalg.products import full_product
 
 
 class Memory(NamedTuple):

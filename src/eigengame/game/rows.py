@@ -19,9 +19,9 @@ from typing import Any, Protocol, runtime_checkable
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 
 from eigengame import _check
+from eigengame.linalg.products import full_product
 
 
 @runtime_checkable
@@ -44,15 +44,6 @@ class Rows(Protocol):
     def directions(self, scores: jax.Array) -> jax.Array:
         r"""Return $D = Y^\top Z$, shape (k, d), for scores of shape (m, k)."""
         ...
-
-
-def full_product(left: jax.Array, right: jax.Array) -> jax.Array:
-    """Return `left @ right` in the full precision of its dtype.
-
-    GPUs would otherwise multiply float32 in TF32, with three digits: players could then not be told
-    apart below a milliradian, nor a certificate be believed. Thin products wait for memory anyway.
-    """
-    return jnp.matmul(left, right, precision=lax.Precision.HIGHEST)
 
 
 @jax.tree_util.register_dataclass

@@ -8,8 +8,9 @@ import jax
 import jax.numpy as jnp
 
 from eigengame import _check
-from eigengame.game.rows import as_rows, floating, full_product
+from eigengame.game.rows import as_rows, floating
 from eigengame.game.sphere import retract
+from eigengame.linalg.products import full_product
 
 
 def settle(rows: Any, players: Any) -> tuple[jax.Array, jax.Array]:

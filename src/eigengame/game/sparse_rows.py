@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import jax
 import jax.numpy as jnp
 
-from eigengame.game.rows import full_product
+from eigengame.linalg.products import full_product
 
 
 @jax.tree_util.register_dataclass

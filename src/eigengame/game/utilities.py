@@ -17,7 +17,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from eigengame.game.rows import Rows, full_product
+from eigengame.game.rows import Rows
+from eigengame.linalg.products import full_product
 
 
 class Rules(NamedTuple):

@@ -9,7 +9,7 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from eigengame.estimator import EigenGamePCA
+from eigengame.estimator.pca import EigenGamePCA
 
 CHANNELS = {1: ["loading"], 3: ["red", "green", "blue"], 4: ["red", "green", "blue", "alpha"]}
 """What the planes of an image are called, by how many there are."""

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-import eigengame
-from eigengame.certificate import Certificate
+from eigengame._version import __version__
 from eigengame.model_file import provenance
+from eigengame.solver.certificate import Certificate
 
 EXPLAINED = {
     "certified": (
@@ -86,7 +86,7 @@ def run(model: Any) -> list[list[str]]:
         ("Report written", _day(now())),
         (
             "Versions",
-            f"eigengame {eigengame.__version__}, JAX {came['jax']}, Python {came['python']}",
+            f"eigengame {__version__}, JAX {came['jax']}, Python {came['python']}",
         ),
         ("Device", came["device"]),
         ("Parameters", ", ".join(f"{name}={value!r}" for name, value in _changed(model))),

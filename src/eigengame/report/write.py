@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from eigengame.checkpoint import written_whole
-from eigengame.inputs import is_other, with_columns_of_fit
+from eigengame._system.files import written_whole
+from eigengame.estimator.inputs import is_other, with_columns_of_fit
 from eigengame.report import facts
 from eigengame.report._check import (
     ReportError,

@@ -62,7 +62,7 @@ OBJECTS = {
     "h5py": "hdf5:from_dataset",
     "zarr": "zarr_store:from_array",
     "anndata": "anndata:from_anndata",
-    "torch": "torch_data:from_torch",
+    "torch": "torch.data:from_torch",
     "jax": "device:from_jax",
     "jaxlib": "device:from_jax",
     "dask": "dask_blocks:from_dask",

@@ -70,7 +70,7 @@ class Inputs:
         if isinstance(self._loader, (Pictures, RowBatches)):
             return self._loader.digest()
         if hasattr(self._loader, "batch_sampler"):
-            from eigengame.sources.torch_data import in_order
+            from eigengame.sources.torch.data import in_order
 
             if not in_order(self._loader):
                 return None
@@ -107,7 +107,7 @@ class Inputs:
             parts = (self._chosen(item, 0) for item in self._loader)
             return sum(rows_of(part, self._name) for part in parts)
         if hasattr(self._loader, "batch_sampler"):
-            from eigengame.sources.torch_data import loader_length
+            from eigengame.sources.torch.data import loader_length
 
             return loader_length(self._loader)
         rows = getattr(self._loader, "rows", None)

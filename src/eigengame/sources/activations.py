@@ -91,7 +91,7 @@ def activations(
     asked = _names_of(layers)
     inputs = Inputs(loader, key, name)
     if any(kind.__module__.split(".")[0] == "torch" for kind in type(model).__mro__):
-        from eigengame.sources._torch_network import TorchNetwork
+        from eigengame.sources.torch.network import TorchNetwork
 
         network: Any = TorchNetwork(
             model,

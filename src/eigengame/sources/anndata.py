@@ -194,7 +194,7 @@ def _named(source: Source, names: list[str] | None) -> Source:
 
 def _refuse_unless_fits(needed: int, name: str) -> None:
     """Refuse to hold what does not fit in memory."""
-    from eigengame.plan import free_memory
+    from eigengame._system.memory import free_memory
 
     there = free_memory()
     if there is not None and needed > there:

@@ -241,7 +241,7 @@ def _may_have_nulls(about: Any, layout: Layout) -> bool:
 
 def _refuse_unless_fits(about: Any, layout: Layout, path: str) -> None:
     """Refuse a Parquet file of which one row group does not fit in memory."""
-    from eigengame.plan import free_memory
+    from eigengame._system.memory import free_memory
 
     groups = [about.row_group(number) for number in range(about.num_row_groups)]
     largest = max(groups, key=lambda group: group.total_byte_size, default=None)

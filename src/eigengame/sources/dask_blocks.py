@@ -1,7 +1,7 @@
 """Dask arrays and data frames: lazy blocks of rows, each computed when it is read.
 
 Read here, blocks come to this process one after the other. A fit does not do so: it sends games to where the
-blocks are (`eigengame.parallel.dask_engine`).
+blocks are (`eigengame.dask.engine`).
 """
 
 from __future__ import annotations

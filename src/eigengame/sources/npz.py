@@ -203,7 +203,7 @@ class LoadedSparse(SparseSource):
 
 def refuse_unless_held(name: str, needed: int, remedy: str) -> None:
     """Raise where something that must be read whole is larger than free memory."""
-    from eigengame.plan import free_memory
+    from eigengame._system.memory import free_memory
 
     there = free_memory()
     if there is not None and needed > there:

@@ -1,0 +1,3 @@
+"""The scikit-learn interface."""
+
+from eigengame.estimator.pca import EigenGamePCA as EigenGamePCA

@@ -1,0 +1,20 @@
+"""The paper's theory in numbers: `error_propagation` and `convergence` under one name."""
+
+from eigengame.game.theory.convergence import Thresholds as Thresholds
+from eigengame.game.theory.convergence import angle_bound as angle_bound
+from eigengame.game.theory.convergence import gaps as gaps
+from eigengame.game.theory.convergence import lipschitz as lipschitz
+from eigengame.game.theory.convergence import literal_iterations as literal_iterations
+from eigengame.game.theory.convergence import scale_free_iterations as scale_free_iterations
+from eigengame.game.theory.convergence import start_probability as start_probability
+from eigengame.game.theory.convergence import subspace_bound as subspace_bound
+from eigengame.game.theory.convergence import thresholds as thresholds
+from eigengame.game.theory.convergence import total_iterations as total_iterations
+from eigengame.game.theory.error_propagation import Sinusoid as Sinusoid
+from eigengame.game.theory.error_propagation import error_propagation as error_propagation
+from eigengame.game.theory.error_propagation import parent_tolerance as parent_tolerance
+from eigengame.game.theory.error_propagation import soft_step as soft_step
+from eigengame.game.theory.error_propagation import worked_example as worked_example
+from eigengame.game.theory.error_propagation import (
+    worked_example_corrected as worked_example_corrected,
+)

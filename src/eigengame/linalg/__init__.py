@@ -1,0 +1,1 @@
+"""Array operations that know nothing about players."""

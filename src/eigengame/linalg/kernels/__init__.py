@@ -1,0 +1,1 @@
+"""Kernels for wide rows on one GPU; imported where they apply."""

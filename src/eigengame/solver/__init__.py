@@ -1,0 +1,1 @@
+"""One fit: from a source and options to a result."""

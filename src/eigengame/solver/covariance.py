@@ -1,0 +1,119 @@
+"""The exact route for few features: accumulate M in one pass, and solve its eigenproblem.
+
+Rows are added up in float64, about an origin near their mean, so that the matrix is that of the data as given up
+to a rounding error that is bounded and certified.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy.linalg import eigh
+
+from eigengame.game.rows import DenseRows
+from eigengame.linalg.products import full_product
+from eigengame.sharding.placement import Placement
+from eigengame.solver.certificate import Certificate, certificate, stored
+from eigengame.solver.float64_products import longest_sum
+from eigengame.solver.moments import Moments, batch_moments, merge_moments, no_moments
+from eigengame.solver.passes import Passes
+from eigengame.solver.raw_rows import RawRows
+from eigengame.solver.rounding import OPERATIONS, gamma
+
+
+class Scatter(NamedTuple):
+    """The scatter matrix of all rows.
+
+    Attributes
+    ----------
+    matrix : array of shape (d, d)
+        In float64, symmetric, about the mean where rows are centred.
+    moments : Moments
+        Of every feature, in float64.
+    rows : int
+    error : float
+        Bound on the spectral norm of the matrix's rounding error.
+    """
+
+    matrix: np.ndarray
+    moments: Moments
+    rows: int
+    error: float
+
+
+def accumulated(source: Passes, d: int, place: Placement, *, center: bool) -> Scatter:
+    r"""Return the scatter matrix by one pass in float64.
+
+    Each entry is a sum of products, so its error is at most $\gamma_c\sum_r|z_{rf}||z_{rg}|$ (see
+    `eigengame.solver.rounding`), and the norm of all errors together at most $\gamma_c$ times the sum of all squares. The
+    mean is subtracted afterwards: with $C = W\|\mu\|^2$, that adds at most $2\sqrt{C/T} + C/T$ times as much.
+    """
+    exact = source.in_float64(None)
+    with jax.enable_x64(True):
+        zero = place.square(jnp.zeros((d, d)))
+        start = (zero, no_moments(d, np.float64, place), 0, 0)
+        total, moments, rows, batches = exact.fold(_add, start, task="covariance")
+        matrix = np.asarray(place.gathered(total, d, d))
+    weight, mean = float(moments.weight), np.asarray(place.gathered(moments.mean, d))
+    squares, share = float(np.trace(matrix)), 0.0
+    if center:
+        matrix = matrix - weight * mean[:, None] * mean[None, :]
+        share = math.sqrt(weight * float(np.sum(mean**2)) / squares) if squares > 0 else 0.0
+    # A batch is one product here, not one for each group.
+    longest = longest_sum(exact, d, batches) + source.size + OPERATIONS
+    error = gamma(longest) * squares * (1 + 2 * share + share**2)
+    return Scatter((matrix + matrix.T) / 2, moments, rows, error)
+
+
+def _add(carry: Any, rows: RawRows | DenseRows, count: int) -> Any:
+    r"""Add one batch to $X^\top X$, the moments, and the numbers of rows and batches."""
+    total, moments, seen, batches = carry
+    return *_accumulate(rows, total, moments), seen + count, batches + 1
+
+
+@jax.jit
+def _accumulate(
+    rows: RawRows | DenseRows, total: jax.Array, moments: Moments
+) -> tuple[jax.Array, Moments]:
+    """Add one batch's X'X, and its moments."""
+    wide = rows.widened() if isinstance(rows, RawRows) else rows
+    product = full_product(wide.values.T, wide.values)
+    return total + product, merge_moments(moments, batch_moments(wide))
+
+
+def solved(
+    scatter: Scatter, players: int, k: int, *, scale: float, tol: float, dtype: Any
+) -> tuple[Certificate, np.ndarray]:
+    """Return the certificate of the first k eigenvectors, and the first `players` of them as they are kept.
+
+    All eigenvectors are computed, so the largest value beyond the players is known up to rounding, and nothing is
+    left to chance.
+    """
+    matrix, d = scatter.matrix, len(scatter.matrix)
+    values, vectors = eigh(matrix)
+    values, vectors = values[::-1], np.ascontiguousarray(vectors.T[::-1])
+    images = vectors @ matrix
+    # The product is rounded too, and so is the eigenproblem: its residuals show by how much.
+    error = scatter.error + gamma(d + OPERATIONS) * float(np.linalg.norm(matrix))
+    beyond = -math.inf
+    if players < d:
+        residual = float(np.linalg.norm(images - values[:, None] * vectors))
+        uneven = float(np.linalg.norm(vectors @ vectors.T - np.eye(d)))
+        beyond = float(values[players]) + 2 * residual + 2 * uneven * abs(values[0]) + error
+    own = vectors[:players]
+    found = certificate(
+        own,
+        images[:players],
+        k,
+        floor=np.full(players, error),
+        scale=scale,
+        level=beyond,
+        confidence=1.0,
+        tol=tol,
+    )
+    kept = own.astype(dtype)
+    return stored(found, own, kept), kept

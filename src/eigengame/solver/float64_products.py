@@ -1,0 +1,219 @@
+r"""Products with $M$ in float64: what certificates are computed from.
+
+The rows are those of the data as given, widened to float64 and taken about their mean, which is found in the same
+pass. With a guess $g$ of the mean and the exact mean $\mu$,
+
+$$\sum_r s_r(x_r - \mu) = Mv,\qquad s_r = \langle x_r - g, v\rangle,$$
+
+whatever the guess: so one pass gives products that are exact up to the rounding of float64.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy.linalg import eigh
+
+from eigengame.game.rows import DenseRows
+from eigengame.game.sparse_rows import SparseRows
+from eigengame.linalg.products import full_product
+from eigengame.sharding.gather import whole
+from eigengame.solver.passes import Passes
+from eigengame.solver.raw_rows import RawRows
+from eigengame.solver.rounding import OPERATIONS, Rounding, gamma
+
+GROUP, SMALL_GROUP = 256, 32
+"""Rows widened at a time on a CPU: as many as stay in its cache, and fewer where batches are small.
+
+Short sums have small errors; on small batches they cost no time that anyone would notice.
+"""
+
+SMALL_BATCH = 2**17
+"""Numbers of a small batch."""
+
+
+class Sums(NamedTuple):
+    """What one pass adds up; every entry is a plain sum over batches.
+
+    Attributes
+    ----------
+    directions : array of shape (K, d)
+        Sum of scores times rows.
+    scores : array of shape (K, 1)
+        Sum of scores, weights counted.
+    columns : array of shape (1, d)
+        Sum of rows, weights counted.
+    weight, squares : arrays of shape ()
+        Sum of weights, and of squares of all numbers.
+    """
+
+    directions: jax.Array
+    scores: jax.Array
+    columns: jax.Array
+    weight: jax.Array
+    squares: jax.Array
+
+
+class Products(NamedTuple):
+    """Directions and their exact products with M, up to rounding.
+
+    Attributes
+    ----------
+    directions, images : arrays of shape (K, d)
+        In float64, on the host.
+    floor : array of shape (K,)
+        Bound on the error of each image.
+    rounding : Rounding
+        What the bound was computed from.
+    """
+
+    directions: np.ndarray
+    images: np.ndarray
+    floor: np.ndarray
+    rounding: Rounding
+
+
+def products(
+    source: Passes, block: np.ndarray, mean: np.ndarray | None, task: str = "measuring"
+) -> Products:
+    """Return the products of the rows of `block` (K, d) with M by one pass over the data in float64.
+
+    Parameters
+    ----------
+    source : Passes
+    block : array of shape (K, d)
+        In float64; rows of at most unit length.
+    mean : array of shape (d,) or None
+        A guess of the mean to take M about; None takes M about zero.
+    task : str
+        Name of the pass, for progress.
+    """
+    exact = source.in_float64(mean)
+    with jax.enable_x64(True):
+        there = exact.put(block)
+        zero = np.zeros_like(block)
+        start = Sums(
+            exact.put(zero),
+            exact.everywhere(zero[:, :1]),
+            exact.put(zero[:1]),
+            exact.everywhere(np.zeros(())),
+            exact.everywhere(np.zeros(())),
+        )
+        level = None if mean is None else exact.everywhere((block @ mean)[None, :])
+        carry, batches = exact.fold(partial(_add, there, level), (tuple(start), 0), task=task)
+        images, scores, columns, weight, squares = (whole(leaf) for leaf in carry)
+    total = max(float(weight), np.finfo(float).tiny)
+    centre, left, lengths2 = columns / total, 0.0, None
+    values = np.maximum(np.sum(block * images, axis=1), 0)
+    if mean is not None:
+        images = images - scores * centre
+        # Scores are those that were summed: with what is left of the mean in them.
+        values = np.maximum(np.sum(block * images, axis=1), 0)
+        lengths2 = values + scores[:, 0] ** 2 / total
+        largest = max(float(np.sum(centre**2)), 0.0 if exact.raw else float(np.sum(mean**2)))
+        left = total * largest
+    chain = longest_sum(exact, block.shape[1], int(batches))
+    rounding = Rounding.worst(block.shape[1], chain, float(squares), left)
+    return Products(block, images, rounding.of_products(values, lengths2), rounding)
+
+
+def longest_sum(exact: Passes, d: int, batches: int) -> int:
+    """Return the additions in a row of a sum over the rows: within groups and batches, over batches and devices."""
+    group = _group(exact.size, d) if exact.raw else exact.size
+    return group + -(-exact.size // group) + batches + jax.device_count()
+
+
+def _group(rows: int, d: int) -> int:
+    """Return how many raw rows of a batch are widened at a time."""
+    if jax.default_backend() != "cpu":
+        return rows
+    return min(rows, SMALL_GROUP if rows * d <= SMALL_BATCH else GROUP)
+
+
+def _add(
+    block: jax.Array, level: jax.Array | None, carry: tuple[Any, int], rows: Any, count: int
+) -> tuple[Any, int]:
+    """Add one batch: a named step, which can be sent to where the rows are."""
+    sums, batches = carry
+    return _accumulate(rows, block, level, tuple(sums)), batches + 1
+
+
+@jax.jit
+def _accumulate(
+    rows: Any, block: jax.Array, level: jax.Array | None, carry: tuple[jax.Array, ...]
+) -> tuple[jax.Array, ...]:
+    """Add one batch to the sums of a pass."""
+    sums = Sums(*carry)
+    if not isinstance(rows, RawRows):
+        return tuple(_added(rows, block, level, sums))
+    size, d = rows.values.shape
+    if rows.mesh is not None or _group(size, d) == size:
+        return tuple(_added(rows.widened(), block, None, sums))
+
+    def step(now: Sums, group: RawRows) -> tuple[Sums, None]:
+        return _added(group.widened(), block, None, now), None
+
+    # From zero, so that no sum is longer than it has to be.
+    start = jax.tree.map(jnp.zeros_like, sums)
+    own = jax.lax.scan(step, start, rows.groups(_group(size, d)))[0]
+    return tuple(jax.tree.map(jnp.add, sums, own))
+
+
+def _added(
+    rows: DenseRows | SparseRows, block: jax.Array, level: jax.Array | None, sums: Sums
+) -> Sums:
+    """Add float64 rows of the game; `level` (1, K) are the scores of the mean, where rows are not about it."""
+    constant, scores = rows.constant(), rows.scores(block)
+    if level is not None:
+        scores = scores - constant * level
+    return Sums(
+        sums.directions + rows.directions(scores),
+        sums.scores + full_product(scores.T, constant),
+        sums.columns + rows.directions(constant),
+        sums.weight + jnp.sum(jnp.square(constant)),
+        sums.squares + _squares(rows),
+    )
+
+
+def _squares(rows: DenseRows | SparseRows) -> jax.Array:
+    """Return the sum of squares of all numbers."""
+    if isinstance(rows, SparseRows):
+        return jnp.sum(rows.weights[rows.row] * jnp.square(rows.entries))
+    return jnp.sum(jnp.square(rows.values))
+
+
+def orthonormal(players: np.ndarray) -> np.ndarray:
+    """Return orthonormal players (K, d) with the same span in float64, as close to those given as can be.
+
+    Players that are nearly orthonormal stay nearly as they are; a player without a direction of its own gets one.
+    """
+    found = np.asarray(players, np.float64)
+    for _ in range(2):
+        sizes, axes = eigh(found @ found.T)
+        if sizes[0] < 0.5 * sizes[-1]:  # not nearly orthonormal
+            q, r = np.linalg.qr(found.T)
+            return np.ascontiguousarray((q * np.where(np.diag(r) < 0, -1, 1)).T)
+        found = (axes / np.sqrt(sizes)) @ axes.T @ found
+    return found
+
+
+def settled(measured: Products) -> Products:
+    """Return the players rotated to the eigenvectors of M within their span, the largest value first.
+
+    The rotation is made in float64, so close neighbours are told apart down to the rounding of float64. Its own
+    rounding is added to the floor.
+    """
+    players, images, floor, rounding = measured
+    gram = players @ images.T
+    _, turn = eigh((gram + gram.T) / 2)
+    turn = turn.T[::-1]
+    sizes = np.linalg.norm(images, axis=1)
+    one = gamma(len(players) + OPERATIONS)
+    # Images are rotated as they are; what rounding does to the players is multiplied by M.
+    largest = float(sizes.max(initial=0))
+    moved = np.abs(turn) @ (floor + one * sizes) + one * np.sqrt(len(players)) * largest
+    return Products(turn @ players, turn @ images, moved, rounding)

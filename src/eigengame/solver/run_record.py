@@ -1,0 +1,94 @@
+"""What a checkpoint folder says of its run, `run.json`: the data and all options that the result depends on."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from eigengame._system.files import StorageError
+from eigengame._system.sealed import DIGEST, sealed
+
+FORMAT = 2
+"""Of a folder. Those of format 1 have no digests, neither of the data nor of the files."""
+
+CONTENT = "source.content"
+"""The digest of the data, as `_flat` calls it."""
+
+
+class CheckpointError(StorageError):
+    """A checkpoint that cannot be written, read, or gone on from; says which and what to do."""
+
+
+class CheckpointWarning(UserWarning):
+    """A checkpoint that is used, although not everything about it could be checked."""
+
+
+def sealed_facts(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the facts of a run with a digest of them."""
+    plain = {name: value for name, value in facts.items() if name != DIGEST}
+    return plain | {DIGEST: sealed({}, {"facts": json.dumps(plain, sort_keys=True)})[DIGEST]}
+
+
+def read_facts(path: Path) -> dict[str, Any]:
+    """Return the facts of the run that a folder belongs to."""
+    try:
+        kept = json.loads(path.read_text(encoding="utf-8"))
+        if not (isinstance(kept, dict) and {"format", "configuration", "source"} <= kept.keys()):
+            raise ValueError("it does not describe a run")
+        if (kept["format"] != 1 or DIGEST in kept) and kept != sealed_facts(kept):
+            raise ValueError("its checksum does not match its content")
+        if not isinstance(kept.get("seed"), int):
+            raise ValueError("it has no seed")
+        return kept
+    except (OSError, ValueError, RecursionError) as error:
+        raise CheckpointError(
+            f"{path} is damaged ({error}): remove the folder to start again."
+        ) from None
+
+
+def refuse_other_run(
+    kept: Mapping[str, Any], asked: Mapping[str, Any], folder: Path, trust_source: bool
+) -> None:
+    """Refuse to go on from another run, naming every difference."""
+    before, now = (
+        {name: value for name, value in _flat(one) if name not in ("seed", DIGEST)}
+        for one in (kept, asked)
+    )
+    if kept["format"] == 1:
+        now = {name: now[name] for name in now if name in before and name != "format"}
+        del before["format"]
+    elif trust_source:
+        before[CONTENT] = now.get(CONTENT)
+    elif before.get(CONTENT) is None and now.get(CONTENT) is not None:
+        raise CheckpointError(
+            f"{folder} was begun with trust_source=True, so that the content of its data is not known: give "
+            "trust_source=True to go on, or another folder to start again."
+        )
+    differences = [
+        f"{name} was {before.get(name)!r}, is {now.get(name)!r}"
+        for name in sorted(before.keys() | now.keys())
+        if before.get(name) != now.get(name)
+    ]
+    if differences:
+        raise CheckpointError(
+            f"{folder} belongs to another run: {'; '.join(differences)}. Give the same data and options to "
+            "go on, or another folder to begin anew."
+        )
+    if kept["format"] == 1 and not trust_source:
+        warnings.warn(
+            f"{folder} was written by an earlier version, without a digest of the data: the run goes on, but "
+            "if the data or the weights have changed since, the result is wrong.",
+            CheckpointWarning,
+            stacklevel=2,
+        )
+
+
+def _flat(facts: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in facts.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value

@@ -1,0 +1,1 @@
+"""Rows from PyTorch: tensors, data loaders and the activations of networks."""

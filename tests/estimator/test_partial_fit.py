@@ -1,0 +1,144 @@
+"""`partial_fit`: what must stay the same between calls, and what it counts."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from eigengame import EigenGamePCA, metrics
+from eigengame.solver import streaming as stream
+
+N, D, K = 300, 12, 3
+
+
+def rows(seed=0, n=N):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, D)) * 0.6 ** np.arange(D) + 1
+
+
+def largest_angle(pca, x):
+    truth = metrics.true_components(x - x.mean(axis=0), K)[1]
+    return metrics.angular_error(pca.components_.astype("float64"), truth).max()
+
+
+CHANGES = [
+    ("center", False, "center=False, but this stream began with center=True"),
+    ("forget", 0.9, r"forget=0\.9, but .* forget=1\.0"),
+    ("n_components", 4, "n_components=4, but .* n_components=3"),
+    ("extra", 2, "extra=2, but .* extra='auto'"),
+    ("rounds", 3, "rounds=3, but .* rounds='auto'"),
+    ("dtype", "float64", "dtype='float64', but .* dtype='float32'"),
+    ("algorithm", "oja", "algorithm='oja', but .* algorithm='remembered'"),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "words"), CHANGES)
+def test_a_parameter_that_changes_what_is_accumulated_cannot_change_within_a_stream(
+    name, value, words, tmp_path
+):
+    pca = EigenGamePCA(K, random_state=0).partial_fit(rows())
+    before = pca.mean_.copy()
+    pca.save(tmp_path / "model.safetensors")
+    for one in (pca, EigenGamePCA.load(tmp_path / "model.safetensors")):
+        one.set_params(**{name: value})
+        with pytest.raises(ValueError, match=f"{words}.*clone"):
+            one.partial_fit(rows(1))
+        np.testing.assert_array_equal(one.mean_, before)
+        assert one.n_samples_seen_ == N
+        # Set back, it goes on.
+        old = EigenGamePCA(K).get_params()[name]
+        assert one.set_params(**{name: old}).partial_fit(rows(1)).n_samples_seen_ == 2 * N
+
+
+def test_the_same_holds_after_fit_and_for_a_change_before_saving(tmp_path):
+    pca = EigenGamePCA(K, random_state=0).fit(rows()).set_params(center=False)
+    with pytest.raises(ValueError, match="center=False"):
+        pca.partial_fit(rows(1))
+    again = EigenGamePCA.load(pca.save(tmp_path / "model.safetensors"))
+    with pytest.raises(ValueError, match="center=False"):
+        again.partial_fit(rows(1))
+    # `fit` begins anew, with what is set now.
+    assert not pca.fit(rows()).mean_.any()
+    assert not pca.partial_fit(rows(1)).mean_.any()
+    assert clone(pca).set_params(center=True).partial_fit(rows()).mean_.any()
+
+
+def test_parameters_that_are_about_reading_and_reporting_may_change():
+    pca = EigenGamePCA(K, random_state=0).partial_fit(rows())
+    pca.set_params(whiten=True, tol=0.1, passes=3, batch_size=100, random_state=5)
+    assert pca.partial_fit(rows(1)).n_samples_seen_ == 2 * N
+    assert (
+        EigenGamePCA(algorithm="auto")
+        .partial_fit(rows())
+        .set_params(algorithm="remembered", n_components=D)
+        .partial_fit(rows(1))
+        .n_samples_seen_
+        == 2 * N
+    )
+
+
+def test_a_fit_that_fails_leaves_no_stream_of_other_options():
+    pca = EigenGamePCA(K, random_state=0).fit(rows())
+    with pytest.raises(ValueError, match="n_components=40"):
+        pca.set_params(center=False, n_components=40).fit(rows())
+    with pytest.raises(ValueError, match="no memory"):
+        pca.set_params(center=True, n_components=K).partial_fit(rows(1))
+
+
+def test_a_small_fit_in_float64_goes_on_in_float64(tmp_path):
+    x, y = rows(), rows(1)
+    pca = EigenGamePCA(K, random_state=0).fit(x)
+    again = EigenGamePCA.load(pca.save(tmp_path / "model.safetensors"))
+    both = np.concatenate([x, y])
+    for one in (pca, again):
+        assert one._options.dtype == np.float64
+        one.partial_fit(y.astype("float32"))
+        memory, moments = one._stream.state.memory, one._stream.moments
+        held = [*memory, *moments, *(look for _, look in one._stream.looks)]
+        assert {str(array.dtype) for array in held} == {"float64"}
+        assert one.components_.dtype == np.float64
+        np.testing.assert_allclose(one.mean_, both.mean(axis=0), rtol=1e-7)
+        np.testing.assert_allclose(one.var_, both.var(axis=0), rtol=1e-6)
+        assert largest_angle(one, both) < 0.05
+    np.testing.assert_array_equal(pca.components_, again.components_)
+
+
+def test_rows_are_counted_and_a_stream_is_one_pass():
+    pca = EigenGamePCA(K, tol=1e-3, random_state=0).fit(rows())
+    assert pca.n_passes_ > 1
+    pca.partial_fit(rows(1)).partial_fit(rows(2, n=7))
+    assert pca.n_samples_seen_ == 2 * N + 7
+    # The stream goes on from the memory of the first pass: no row has been read twice for it.
+    assert pca.n_passes_ == 1
+    assert pca.certificate_.kind == "estimate"
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_mesh_is_refused_rather_than_ignored(first):
+    pca = EigenGamePCA(K, random_state=0)
+    if not first:
+        pca.partial_fit(rows())
+    pca.set_params(mesh={"data": 1})
+    with pytest.raises(ValueError, match=r"mesh=\{'data': 1\}.*use fit.*mesh=None"):
+        pca.partial_fit(rows())
+
+
+def test_ragged_batches_share_their_compilations(monkeypatch):
+    seen, take = set(), stream.take
+
+    def noted(algorithm, memory, rows, count, **options):
+        seen.add(rows.values.shape)
+        return take(algorithm, memory, rows, count, **options)
+
+    monkeypatch.setattr(stream, "take", noted)
+    pca = EigenGamePCA(K, random_state=0)
+    for n in (33, 40, 47, 50, 64):
+        pca.partial_fit(rows(n=n))
+    assert pca.n_samples_seen_ == 234
+    assert seen == {(64, D)}
+
+
+def test_certify_measures_what_was_fitted_whatever_is_set_since():
+    pca = EigenGamePCA(K, random_state=0).fit(rows())
+    before = pca.certify(rows())
+    after = pca.set_params(center=False).certify(rows())
+    np.testing.assert_array_equal(after.rayleigh, before.rayleigh)

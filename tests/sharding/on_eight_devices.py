@@ -1,0 +1,182 @@
+"""What tests of meshes look at, worked out in a process with eight simulated devices, and printed as JSON.
+
+Devices are simulated by a flag that JAX reads once, before it begins: so not in the process of the tests, but
+in one that they start with the flag set (`test_mesh.py`).
+"""
+
+import contextlib
+import json
+import sys
+import tempfile
+
+import numpy as np
+import scipy.sparse
+
+from eigengame import (
+    REGISTRY,
+    EigenGamePCA,
+    FrequentDirections,
+    Remembered,
+    Sequential,
+    make,
+    metrics,
+    play,
+)
+from eigengame._play import _update
+from eigengame.sharding.cost import bytes_exchanged
+from eigengame.sharding.layout import Layout, mesh_of
+from eigengame.sharding.placement import Placement
+from tests.sharding.collectives import bytes_moved, collectives
+
+K, D, M = 5, 37, 50
+"""Nothing of which two or eight is a divisor."""
+
+AXES = {
+    "data": {"data": 8},
+    "players": {"players": 5},
+    "features": {"features": 8},
+    "two of each": {"data": 2, "players": 2, "features": 2},
+}
+FEW = ("remembered", "alpha", "sequential", "oja", "frequent_directions")
+"""Those that differ in what they hold: memories, players, turns, a QR, a sketch."""
+
+X = np.random.default_rng(0).normal(size=(M, D)) / np.arange(1, D + 1)
+
+
+def algorithm(name):
+    if name == "sequential":
+        return Sequential(tuple(np.linspace(60, 10, K + 1)), cap=2)
+    return FrequentDirections(10) if name == "frequent_directions" else make(name)
+
+
+def played(names, axes):
+    """How far each algorithm is, after three rounds on a mesh, from where it is on one device."""
+    found = {}
+    for name in names:
+        game = algorithm(name)
+        alone = play(game, X, k=K, rounds=3).components
+        for axis in axes:
+            shared = play(game, X, k=K, rounds=3, mesh=AXES[axis]).components
+            found[f"{name} {axis}"] = float(
+                metrics.angular_error(np.asarray(shared), np.asarray(alone)).max()
+            )
+    return found
+
+
+FITS = {
+    "refined": {"tol": 1e-3},
+    "one pass": {},
+    "covariance": {"algorithm": "auto", "extra": 30},
+    "oja": {"algorithm": "oja"},
+}
+
+
+def fitted(kinds):
+    """How far estimators on a mesh are from one on one device."""
+    x = np.random.default_rng(1).normal(size=(301, D)) / np.arange(1, D + 1) + 1
+    found = {}
+    for kind in kinds:
+        alone, shared = (
+            EigenGamePCA(K, batch_size=M, random_state=0, mesh=mesh, **FITS[kind]).fit(x)
+            for mesh in (None, {"data": 2, "features": 4})
+        )
+        found[kind] = {
+            "angle": apart(shared, alone),
+            "variance": float(
+                np.abs(shared.explained_variance_ / alone.explained_variance_ - 1).max()
+            ),
+            "mean": float(np.abs(shared.mean_ - alone.mean_).max()),
+            "shape": list(shared.components_.shape),
+            "certified": shared.certificate_.kind,
+            "goes on": apart(shared.set_params(mesh=None).partial_fit(x), alone.partial_fit(x))
+            if kind == "one pass"
+            else 0.0,
+        }
+    return found
+
+
+def apart(one, other):
+    return float(metrics.angular_error(one.components_, other.components_).max())
+
+
+def compiled(game, layout, m, k, d):
+    """One update, compiled for arrays that are never made."""
+    place = Placement(mesh_of(layout))
+    return _update.lower(game, place, *place.described(game, m, k, d)).compile()
+
+
+def moved():
+    """The bytes that compiled updates exchange, and those that the cost model tells."""
+    found, (m, k, d) = {}, (64, 8, 4096)
+    rows, columns, both = Layout(data=8), Layout(features=8), Layout(data=2, features=4)
+    layouts = {"score": (rows, columns, both), "gram": (both,), "gradient": (rows, columns)}
+    for update, layout in ((one, layout) for one, some in layouts.items() for layout in some):
+        gradient = update == "gradient"
+        game = make("alpha") if gradient else Remembered(extra=8, space=update, center=True)
+        program = compiled(game, layout, m, k, d)
+        found[f"{update} {layout}"] = {
+            "bytes": bytes_moved(program),
+            "count": len(collectives(program)),
+            "told": bytes_exchanged(layout, m, k if gradient else k + 8, d, update=update),
+        }
+    return found
+
+
+def moved_by_oja():
+    """The bytes that devices which share features exchange to orthonormalise players."""
+    return bytes_moved(compiled(make("oja"), Layout(features=8), 64, 8, 4096))
+
+
+def memory():
+    """The bytes that a device needs for an update at the paper's width, by the devices that share features."""
+    found = {}
+    for features in (1, 2, 8):
+        analysis = compiled(
+            Remembered(extra=0, space="gram"), Layout(features=features), 128, 32, 20_000_000
+        ).memory_analysis()
+        found[str(features)] = analysis.argument_size_in_bytes + analysis.temp_size_in_bytes
+    return found
+
+
+class StopsAtThe4th:
+    """A watcher that interrupts a fit in its fourth batch."""
+
+    seen = 0
+
+    def batch(self, at):
+        self.seen += 1
+        if self.seen == 4:
+            raise KeyboardInterrupt
+        return False
+
+
+def sparse_and_resumed():
+    """How far sparse rows on a mesh are from one device, and a fit that was stopped from one that was not."""
+    rows = scipy.sparse.random(301, D, density=0.3, random_state=0, format="csr")
+    mesh, options = {"data": 2, "features": 4}, {"batch_size": M, "random_state": 0}
+    alone, shared = (EigenGamePCA(K, mesh=one, **options).fit(rows) for one in (None, mesh))
+    x = rows.toarray()
+    with tempfile.TemporaryDirectory() as folder:
+        with contextlib.suppress(KeyboardInterrupt):
+            EigenGamePCA(K, mesh=mesh, **options).fit(
+                x, checkpoint=folder, progress=StopsAtThe4th()
+            )
+        resumed = EigenGamePCA(K, mesh=mesh, **options).fit(x, checkpoint=folder)
+    whole = EigenGamePCA(K, mesh=mesh, **options).fit(x)
+    same = bool((resumed.components_ == whole.components_).all())
+    return {"sparse": apart(shared, alone), "resumed to the same bits": same}
+
+
+PARTS = {
+    "sparse and resumed": sparse_and_resumed,
+    "played": lambda: played(FEW, ["two of each"]),
+    "played on every axis": lambda: played(REGISTRY, AXES),
+    "fitted": lambda: fitted(["refined"]),
+    "fitted by every route": lambda: fitted(FITS),
+    "moved": moved,
+    "moved by oja": moved_by_oja,
+    "memory": memory,
+}
+
+if __name__ == "__main__":
+    print(json.dumps({name: PARTS[name]() for name in sys.argv[1:]}))

@@ -1,0 +1,158 @@
+"""What tests of several processes look at, worked out in one of them, and printed as JSON.
+
+python -m tests.sharding.one_of_several INDEX COUNT PORT MESH FOLDER PART...
+"""
+
+import contextlib
+import json
+import sys
+from pathlib import Path
+
+import jax
+import numpy as np
+import scipy.sparse
+from jax.experimental.multihost_utils import sync_global_devices
+
+from eigengame import EigenGamePCA, make, play
+from eigengame.preparation import prepare
+from eigengame.sharding.hosts import Hosts, join
+from eigengame.sharding.placement import placement_of
+from eigengame.solver.checkpoint import Checkpoint
+from eigengame.sources import ArraySource
+
+ROWS, FEATURES, K, BATCH = 203, 13, 3, 50
+"""Of which no part divides."""
+
+
+def table():
+    return np.random.default_rng(0).normal(size=(ROWS, FEATURES)) * 2.0 ** -np.arange(FEATURES) + 1
+
+
+class Recorded(ArraySource):
+    """An array that notes which rows and columns were read in batches.
+
+    The first rows, which are read at once to choose a frame, do not count.
+    """
+
+    def __init__(self, data):
+        super().__init__(data)
+        self.seen = np.zeros(data.shape, bool)
+
+    def read(self, begin, end):
+        self.seen[begin:end] |= end - begin <= BATCH
+        return super().read(begin, end)
+
+    def read_columns(self, begin, end, first, last):
+        self.seen[begin:end, first:last] |= end - begin <= BATCH
+        return self.data[begin:end, first:last]
+
+    def told(self):
+        rows, columns = (np.flatnonzero(self.seen.any(axis=axis)).tolist() for axis in (1, 0))
+        return {"rows": rows, "columns": columns}
+
+
+FITS = {
+    "one pass": {},
+    "refined": {"tol": 1e-3},
+    "covariance": {"algorithm": "auto", "extra": 30},
+    "oja": {"algorithm": "oja"},
+    "far": {},
+    "prepared": {},
+}
+
+
+def made(kind):
+    return table() + (1000 if kind == "far" else 0)
+
+
+def alone(kind):
+    """The same in one process."""
+    given = prepare(made(kind), scale="two-pass") if kind == "prepared" else made(kind)
+    return estimator(**FITS[kind]).fit(given)
+
+
+def estimator(**options):
+    return EigenGamePCA(K, batch_size=BATCH, dtype="float64", random_state=0, **options)
+
+
+def told(fit):
+    return {
+        "components": fit.components_.tolist(),
+        "mean": fit.mean_.tolist(),
+        "angle": fit.certificate_.angle.tolist(),
+        "kind": fit.certificate_.kind,
+    }
+
+
+def fitted(kinds, mesh):
+    """What is found, and which part of the data this process has read of it."""
+    found = {}
+    for kind in kinds:
+        source = Recorded(made(kind))
+        given = prepare(source, scale="two-pass") if kind == "prepared" else source
+        fit = estimator(mesh=mesh, **FITS[kind]).fit(given)
+        found[kind] = told(fit) | source.told()
+    return found
+
+
+class Stops:
+    """A watcher that interrupts a fit in its third batch."""
+
+    seen = 0
+
+    def batch(self, at):
+        self.seen += 1
+        if self.seen == 3:
+            raise KeyboardInterrupt
+        return False
+
+
+def resumed(mesh, folder):
+    """A fit that is stopped in its third batch, and goes on."""
+    kept = Checkpoint(Path(folder) / "run", every=0)
+    with contextlib.suppress(KeyboardInterrupt):
+        estimator(mesh=mesh, center=False).fit(Recorded(table()), checkpoint=kept, progress=Stops())
+    sync_global_devices("all have stopped")
+    source = Recorded(table())
+    fit = estimator(mesh=mesh, center=False).fit(source, checkpoint=kept)
+    return told(fit) | source.told()
+
+
+def played(mesh):
+    """The components of a game on rows of which each process has all columns, and its own rows."""
+    rows = table()[:200]
+    first, count = placement_of(mesh).own_rows(200)
+    found = play(make("alpha"), rows[first : first + count], k=K, rounds=3, mesh=mesh)
+    return np.asarray(found.components, np.float64).tolist()
+
+
+def unlike(mesh):
+    """What is said where processes do not begin alike."""
+    try:
+        EigenGamePCA(K, random_state=jax.process_index(), mesh=mesh).fit(table())
+    except ValueError as error:
+        return str(error)
+    return "nothing"
+
+
+def sparse(mesh):
+    return told(estimator(mesh=mesh).fit(scipy.sparse.csr_array(table())))
+
+
+def main(index, count, port, mesh, folder, *parts):
+    join(Hosts(f"127.0.0.1:{port}", int(count), int(index)))
+    found = {
+        "fitted by every route": lambda: fitted(FITS, mesh),
+        "resumed": lambda: resumed(mesh, folder),
+        "sparse": lambda: sparse(mesh),
+        "played": lambda: played(mesh),
+        "unlike": lambda: unlike(mesh),
+        "auto": lambda: [
+            str(placement_of("auto", *shape).layout) for shape in ((64, 8, 10**6), (65536, 8, 256))
+        ],
+    }
+    print(json.dumps({part: found[part]() for part in parts}))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,70 @@
+"""Fits that keep to Gram space, as a GPU makes them, here by plain products: the same as any other fit."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import eigengame as eg
+from eigengame.game import on_host
+from eigengame.metrics import angular_error
+from eigengame.solver import plan, routes
+from eigengame.solver import wide_streaming as wide_stream
+
+N, D, BATCH, K = 96, 60, 16, 4
+
+
+@pytest.fixture
+def source():
+    """A network of one layer, whose activations fall off in strength."""
+    rng = np.random.default_rng(0)
+    weights = (rng.normal(size=(8, D)) * 0.6 ** np.arange(8)[:, None]).astype(np.float32)
+    inputs = rng.normal(size=(N, 8)).astype(np.float32) + 0.3
+
+    def network(x):
+        return jnp.matmul(x, weights, precision="highest")
+
+    batches = [inputs[begin : begin + BATCH] for begin in range(0, N, BATCH)]
+    return eg.activations(network, batches, dtype="bfloat16")
+
+
+@pytest.mark.parametrize(("center", "hosted"), [(True, False), (False, False), (True, True)])
+def test_a_fit_that_keeps_to_gram_space_is_the_fit(source, center, hosted, monkeypatch):
+    options = {"center": center, "algorithm": "remembered", "batch_size": BATCH, "random_state": 0}
+    passes = []
+    one_pass = wide_stream.one_pass
+
+    def told(*given, **named):
+        passes.append(named["hosted"])
+        return one_pass(*given, **named)
+
+    traced, played = [], eg.Remembered._played
+    monkeypatch.setattr(eg.Remembered, "_played", lambda *given: traced.append(1) or played(*given))
+    monkeypatch.setattr(wide_stream, "one_pass", told)
+    usual = eg.EigenGamePCA(K, **options).fit(source)
+    monkeypatch.setattr(routes, "kernels_fit", lambda wide, rows: True)
+    if hosted:
+        # Blocks that do not divide the features, and a device with room for little more than the rows.
+        monkeypatch.setattr(on_host, "BLOCK", 25)
+        monkeypatch.setattr(plan, "BLOCK", 25)
+        monkeypatch.setattr(jax, "default_backend", lambda: "other")
+        monkeypatch.setattr(plan, "available", lambda: 24_000)
+    pca = eg.EigenGamePCA(K, **options).fit(source)
+    assert passes == [hosted]
+    # Not once for each batch: what is small is compiled, where players are on the host too.
+    assert len(traced) <= 2
+    # Eight directions in all, and twelve players: a memory of everything, whatever the start.
+    np.testing.assert_allclose(pca.explained_variance_, usual.explained_variance_, rtol=1e-4)
+    assert angular_error(pca.components_, usual.components_).max() < 1e-3
+    np.testing.assert_allclose(pca.mean_, usual.mean_, atol=1e-5)
+    np.testing.assert_allclose(pca.var_, usual.var_, rtol=1e-4)
+    assert pca.n_samples_seen_ == N
+
+
+def test_players_and_mean_together_are_what_kernels_take():
+    options = routes.Options(center=True)
+    assert options.on_device(32).players(32, 10**6) + 1 == 48
+    assert options.on_device(16).players(16, 10**6) + 1 == 32
+    # More than kernels take, and a number that was asked for, stay as they are.
+    assert options.on_device(60) == options
+    assert routes.Options(extra=3).on_device(8).extra == 3
