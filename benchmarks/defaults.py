@@ -76,7 +76,7 @@ def main() -> None:
             feed = Feed(as_source(x), size, np.dtype(np.float32))
             cells = []
             for extra, rounds in CHOICES:
-                game = eg.Remembered(extra=extra, rounds=rounds, center=True)
+                game = eg.algorithms.Remembered(extra=extra, rounds=rounds, center=True)
                 begun = stream.begin(game, K, x.shape[1], np.float32, 0)
                 seen = stream.one_pass(game, Reading(feed), begun)
                 players = seen.state.memory.players[:K]

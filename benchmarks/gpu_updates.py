@@ -17,9 +17,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from eigengame import DenseRows, InGramSpace, Remembered, make
+from eigengame import make
 from eigengame._play import _update
+from eigengame.algorithms import InGramSpace, Remembered
 from eigengame.algorithms.in_gram_space import REMEASURED, overlaps_now
+from eigengame.game import DenseRows
 from eigengame.linalg.wide import combined, inner_products
 from eigengame.metrics import angular_error
 from eigengame.sharding.placement import ONE_DEVICE

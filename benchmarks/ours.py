@@ -53,7 +53,9 @@ def frequent_directions(data: Any, k: int, batch: int, seed: int) -> Found:
     """Frequent Directions with the paper's sketch of 5k rows, one pass, no second look."""
     import eigengame as eg
 
-    played = eg.play_stream(eg.FrequentDirections(), stream(data, batch, 1, None), k=k, seed=seed)
+    played = eg.play_stream(
+        eg.algorithms.FrequentDirections(), stream(data, batch, 1, None), k=k, seed=seed
+    )
     return Found(np.asarray(played.components), 1)
 
 
@@ -84,7 +86,7 @@ def stream(data: Any, batch: int, passes: int, seed: int | None) -> Iterator[Any
     import eigengame as eg
 
     if not scipy.sparse.issparse(data):
-        return eg.batches(data, batch, passes=passes, seed=seed)
+        return eg.game.batches(data, batch, passes=passes, seed=seed)
     return sparse_stream(data, batch, passes, seed)
 
 

@@ -118,8 +118,8 @@ def _work(
         join(Hosts(f"127.0.0.1:{port}", processes, index))
     from tests.sharding.collectives import bytes_moved
 
-    from eigengame import Remembered
     from eigengame._play import _update
+    from eigengame.algorithms import Remembered
     from eigengame.sharding.cost import bytes_exchanged
     from eigengame.sharding.placement import placement_of
     from eigengame.solver.streaming import begin

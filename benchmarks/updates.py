@@ -44,11 +44,11 @@ def main():
 
     x = np.random.default_rng(0).normal(size=(shape.rows, shape.features)).astype("float32")
     rows = DenseRows(jax.numpy.asarray(x / np.linalg.norm(x)))
-    players = eg.random_players(0, shape.players, shape.features)
+    players = eg.game.random_players(0, shape.players, shape.features)
     products = jax.jit(lambda v: rows.directions(rows.scores(v)))
     results = {"shape": vars(shape), "device": str(jax.devices()[0]), "jax": jax.__version__}
     print(f"on {jax.devices()[0]}, {shape.rows} x {shape.features}, {shape.players} players")
-    for name in eg.REGISTRY:
+    for name in eg.algorithms.REGISTRY:
         algorithm = eg.make(name, **OPTIONS.get(name, {}))
         update = jax.jit(lambda state, algorithm=algorithm: algorithm.update(rows, state)[0])
         ratio, floor = median_ratio(update, algorithm.init(players), products, players)

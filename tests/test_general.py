@@ -3,7 +3,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from eigengame import Alpha, general, metrics, play, random_players, testing
+from eigengame import general, metrics, play, testing
+from eigengame.algorithms import Alpha
+from eigengame.game import random_players
 from eigengame.game.rows import DenseRows
 from eigengame.game.utilities import gradients
 from tests.tolerance import assert_close

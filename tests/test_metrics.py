@@ -5,7 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from eigengame import metrics, random_players, testing
+from eigengame import metrics, testing
+from eigengame.game import random_players
 
 
 def turned(angles, d=8):

@@ -3,20 +3,9 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
-from eigengame import (
-    Alpha,
-    DenseRows,
-    HebbDeflation,
-    Oja,
-    Outcome,
-    Sequential,
-    as_rows,
-    as_symmetric_rows,
-    batches,
-    make,
-    play,
-    play_stream,
-)
+from eigengame import Status, make, play, play_stream
+from eigengame.algorithms import Alpha, HebbDeflation, Oja, Sequential
+from eigengame.game import DenseRows, as_rows, as_symmetric_rows, batches
 
 X = np.random.default_rng(0).normal(size=(25, 6))
 EARLIER = play(Alpha(), X, k=3, rounds=1)
@@ -46,8 +35,8 @@ def test_a_stream_of_one_batch_is_one_round():
     stream = play_stream(Alpha(0.01), [X], k=3)
     rounds = play(Alpha(0.01), X, k=3, rounds=1)
     np.testing.assert_allclose(stream.components, rounds.components)
-    assert stream.outcome is Outcome.STREAM_ENDED
-    assert rounds.outcome is Outcome.ROUNDS_PLAYED
+    assert stream.outcome.status is Status.STREAM_ENDED
+    assert rounds.outcome.status is Status.ROUNDS_PLAYED
     assert stream.info.rewards.shape == (1, 3)
 
 
@@ -197,11 +186,11 @@ def test_players_who_have_not_had_their_turn_are_an_outcome():
     spectrum = (3.0, 2.0, 1.0)
     for algorithm in (Sequential(spectrum), HebbDeflation(1e-3)):
         played = play(algorithm, np.eye(6)[:3], k=2, rounds=1)
-        assert played.outcome is Outcome.TURNS_LEFT
+        assert played.outcome.status is Status.TURNS_LEFT
         assert "smaller cap" in played.outcome.advice
-        assert play_stream(algorithm, [X], k=2).outcome is Outcome.TURNS_LEFT
+        assert play_stream(algorithm, [X], k=2).outcome.status is Status.TURNS_LEFT
     over = play(Sequential(spectrum, cap=1), np.eye(6)[:3], k=2, rounds=2)
-    assert over.outcome is Outcome.ROUNDS_PLAYED
+    assert over.outcome.status is Status.ROUNDS_PLAYED
 
 
 def test_a_long_stream_keeps_every_update_in_its_info():

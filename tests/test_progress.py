@@ -11,7 +11,7 @@ from sklearn.datasets import load_digits
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from eigengame import EigenGamePCA, Outcome
+from eigengame import EigenGamePCA, Status
 from eigengame.progress import JsonLines, PlainLines, ProgressBar, TensorBoard, progress_watcher
 from eigengame.solver.events import Progress
 
@@ -118,7 +118,7 @@ def test_a_watcher_may_end_the_run_with_the_best_so_far():
 
     for options in ({}, {"passes": 4}):
         pca = fitted(Enough(), **options)
-        assert pca.outcome_.outcome is Outcome.STOPPED
+        assert pca.outcome_.status is Status.STOPPED
         assert pca.n_samples_seen_ == 2048
         assert pca.n_passes_ == 1
     assert np.isfinite(pca.components_).all()
@@ -163,7 +163,7 @@ def test_a_callback_may_stop_the_fit():
     pca = (
         EigenGamePCA(4, batch_size=512, random_state=3, passes=5).set_callbacks(Counting(3)).fit(X)
     )
-    assert pca.outcome_.outcome is Outcome.STOPPED
+    assert pca.outcome_.status is Status.STOPPED
     assert pca.n_samples_seen_ == 3 * 512
 
 

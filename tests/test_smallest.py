@@ -4,15 +4,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from eigengame import (
-    Alpha,
-    DenseRows,
-    Krasulina,
-    as_symmetric_rows,
-    metrics,
-    smallest_components,
-    testing,
-)
+from eigengame import metrics, testing
+from eigengame.algorithms import Alpha, Krasulina
+from eigengame.game import DenseRows, as_symmetric_rows
+from eigengame.smallest import smallest_components
 
 SPECTRUM = np.array([8.0, 5.0, 4.0, 3.0, 1.0, 0.5])
 PROBLEM = testing.matrix_with(SPECTRUM, seed=1)

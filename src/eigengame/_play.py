@@ -11,12 +11,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from eigengame import _check
-from eigengame.algorithms import Algorithm, Info
+from eigengame.algorithms import Algorithm, Info, name_of
 from eigengame.game.rows import DenseRows, Rows, as_rows, floating, play_dtype
 from eigengame.game.sphere import into_ball, random_players, retract
 from eigengame.sharding.gather import spread, whole
 from eigengame.sharding.placement import ONE_DEVICE, Placement, placement_of
-from eigengame.solver.outcome import Outcome
+from eigengame.solver.outcome import Outcome, Status
 
 
 class Played(NamedTuple):
@@ -81,7 +81,7 @@ def play(
     state, found = _start(algorithm, rows, k, seed, players, state, place)
     placed = place.rows(_no_finer(rows, found.dtype))
     state, info = _rounds(algorithm, place, rounds, placed, state)
-    return _ended(algorithm, state, info, Outcome.ROUNDS_PLAYED, rows.width)
+    return _ended(algorithm, state, info, Status.ROUNDS_PLAYED, rounds, rows.width)
 
 
 def play_stream(
@@ -116,7 +116,7 @@ def play_stream(
         raise ValueError("stream has no batch: give at least one batch of rows.")
     # On the host: JAX stacks thousands of small arrays in time that grows with their square.
     info = jax.tree.map(lambda *parts: jnp.asarray(np.stack(parts)), *jax.device_get(seen))
-    return _ended(algorithm, state, info, Outcome.STREAM_ENDED, width)
+    return _ended(algorithm, state, info, Status.STREAM_ENDED, 1, width)
 
 
 def _algorithm(algorithm: Any) -> None:
@@ -270,13 +270,16 @@ def _updated(algorithm: Algorithm, place: Placement, rows: Rows, state: Any) -> 
     return place.kept(algorithm, state, k), info
 
 
-def _ended(algorithm: Algorithm, state: Any, info: Info, outcome: Outcome, width: int) -> Played:
+def _ended(
+    algorithm: Algorithm, state: Any, info: Info, status: Status, passes: int, width: int
+) -> Played:
     """Return what the run leaves, with its ending told apart from a divergence."""
     components = algorithm.components(state)[:, :width]
     if spread(components):
         components = jnp.asarray(whole(components))
     if not jnp.isfinite(components).all():
-        outcome = Outcome.DIVERGED
+        status = Status.DIVERGED
     elif getattr(state, "active", len(components)) < len(components):
-        outcome = Outcome.TURNS_LEFT
+        status = Status.TURNS_LEFT
+    outcome = Outcome(status, name_of(algorithm), passes)
     return Played(components, state, info, outcome)

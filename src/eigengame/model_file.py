@@ -26,7 +26,7 @@ from eigengame.preparation import Preparation
 from eigengame.solver.certificate import Certificate, Cluster
 from eigengame.solver.frame import Frame
 from eigengame.solver.moments import Moments
-from eigengame.solver.outcome import Ending, Outcome
+from eigengame.solver.outcome import Outcome, Status
 from eigengame.solver.parameters import accumulated
 from eigengame.solver.routes import Options
 from eigengame.solver.streaming import Stream
@@ -92,7 +92,7 @@ def save(estimator: Any, path: Any) -> Path:
             name: _listed(value) for name, value in asdict(estimator.certificate_).items()
         },
         "outcome": {
-            "outcome": estimator.outcome_.outcome.name,
+            "outcome": estimator.outcome_.status.name,
             "route": estimator.outcome_.route,
             "passes": estimator.outcome_.passes,
         },
@@ -195,7 +195,7 @@ def _rebuilt(kind: type, arrays: dict[str, np.ndarray], facts: dict[str, Any]) -
         estimator._preparation = _preparation(arrays, facts)
     estimator.certificate_ = _certificate(facts["certificate"])
     ended = facts["outcome"]
-    estimator.outcome_ = Ending(Outcome[ended["outcome"]], ended["route"], ended["passes"])
+    estimator.outcome_ = Outcome(Status[ended["outcome"]], ended["route"], ended["passes"])
     estimator._stream = None
     if "stream.0" in arrays:
         with jax.enable_x64(estimator._options.dtype == np.float64):

@@ -11,8 +11,8 @@ from eigengame import _check
 from eigengame._play import Played, play
 from eigengame.algorithms import Algorithm
 from eigengame.algorithms.best_response import BestResponse
+from eigengame.game.rayleigh_ritz import settle
 from eigengame.game.rows import AffineRows, as_rows, play_dtype
-from eigengame.game.settle import settle
 from eigengame.game.sphere import random_players
 
 MARGIN = 1e-3

@@ -6,17 +6,9 @@ import numpy as np
 import optax
 import pytest
 
-from eigengame import (
-    Alpha,
-    Rules,
-    as_rows,
-    as_symmetric_rows,
-    metrics,
-    play,
-    play_stream,
-    random_players,
-    testing,
-)
+from eigengame import metrics, play, play_stream, testing
+from eigengame.algorithms import Alpha
+from eigengame.game import Rules, as_rows, as_symmetric_rows, random_players
 from eigengame.game.utilities import gradients, utilities
 from tests import oracle
 from tests.tolerance import assert_close

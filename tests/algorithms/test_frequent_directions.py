@@ -7,23 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eigengame import (
-    FrequentDirections,
-    as_rows,
-    as_symmetric_rows,
-    batches,
-    metrics,
-    play,
-    play_stream,
-    random_players,
-    recover_components,
-    testing,
-)
+from eigengame import metrics, play, play_stream, testing
+from eigengame.algorithms import FrequentDirections, recover_components
 from eigengame.algorithms.frequent_directions import (
     best_shards,
     runtime_multiplier,
     sketch_size,
 )
+from eigengame.game import as_rows, as_symmetric_rows, batches, random_players
 from eigengame.game.rows import DenseRows
 from eigengame.game.sparse_rows import SparseRows
 

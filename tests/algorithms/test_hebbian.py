@@ -8,20 +8,10 @@ import numpy as np
 import optax
 import pytest
 
-from eigengame import (
-    GHA,
-    HebbDeflation,
-    Krasulina,
-    Mu,
-    Oja,
-    as_rows,
-    as_symmetric_rows,
-    metrics,
-    play,
-    random_players,
-    testing,
-)
+from eigengame import metrics, play, testing
+from eigengame.algorithms import GHA, HebbDeflation, Krasulina, Mu, Oja
 from eigengame.algorithms.gha import gha_direction
+from eigengame.game import as_rows, as_symmetric_rows, random_players
 from eigengame.linalg.orthonormal import orthonormalise
 from tests import oracle
 from tests.tolerance import assert_close

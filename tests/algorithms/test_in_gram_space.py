@@ -5,11 +5,12 @@ import numpy as np
 import optax
 import pytest
 
-from eigengame import REGISTRY, InGramSpace, as_rows, make, play_stream, testing
-from eigengame.algorithms import in_gram_space
-from eigengame.game import wide
+from eigengame import make, play_stream, testing
+from eigengame.algorithms import REGISTRY, InGramSpace, in_gram_space
+from eigengame.game import as_rows
 from eigengame.game.gram_space import basis_of
 from eigengame.game.rows import DenseRows
+from eigengame.linalg import wide
 from eigengame.sharding.placement import placement_of
 
 K, D, M = 3, 60, 8
@@ -106,7 +107,7 @@ def test_rows_on_a_mesh_never_come_to_kernels_which_are_for_one_device(monkeypat
 
 
 def test_rows_known_by_their_matrix_alone_are_refused():
-    from eigengame import as_symmetric_rows
+    from eigengame.game import as_symmetric_rows
 
     with pytest.raises(ValueError, match="dense rows"):
         play_stream(InGramSpace(make("oja")), [as_symmetric_rows(np.eye(5))], k=2)

@@ -6,18 +6,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from eigengame import (
-    DenseRows,
-    Remembered,
-    as_rows,
-    as_symmetric_rows,
-    metrics,
-    play,
-    play_stream,
-    random_players,
-    testing,
-)
+from eigengame import metrics, play, play_stream, testing
 from eigengame._play import _update
+from eigengame.algorithms import Remembered
+from eigengame.game import DenseRows, as_rows, as_symmetric_rows, random_players
 from eigengame.game.gram_space import cheaper_in_gram_space, equilibrium_of_all
 from eigengame.game.joint_round import joint_round
 from eigengame.game.memory import Memory, RememberedRows

@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
 
-from eigengame import Outcome, Sequential, as_symmetric_rows, metrics, play, random_players, testing
-from eigengame.game import theory
+from eigengame import Status, metrics, play, testing
+from eigengame.algorithms import Sequential
+from eigengame.game import as_symmetric_rows, random_players, theory
 
 SPECTRUM = np.array([3.0, 2.0, 1.0, 0.5, 0.25])
 K, TOL = 3, 0.1
@@ -73,7 +74,7 @@ def test_in_float32_turns_end_at_the_floor_of_the_dtype_and_not_at_the_cap(scale
     algorithm = Sequential(scale * SPECTRUM[: K + 1], theta_tol=TOL)
     rows = as_symmetric_rows((scale * PROBLEM.data).astype("float32"))
     played = play(algorithm, rows, k=K, rounds=3000)
-    assert played.outcome is Outcome.ROUNDS_PLAYED
+    assert played.outcome.status is Status.ROUNDS_PLAYED
     assert played.components.dtype == "float32"
     assert int(played.state.active) == K
     assert np.count_nonzero(np.asarray(played.info.direction_norms)[:, 0]) < 1000
@@ -88,7 +89,7 @@ def test_rows_of_one_in_ten_billion_have_gradients_in_float32():
         k=K,
         rounds=3000,
     )
-    assert played.outcome is Outcome.ROUNDS_PLAYED
+    assert played.outcome.status is Status.ROUNDS_PLAYED
     assert metrics.angular_error(np.asarray(played.components), problem.components).max() <= TOL
 
 
@@ -128,7 +129,7 @@ def test_without_the_stop_on_the_gradient_a_turn_goes_on_at_the_optimum():
     )
     assert int(at_once.state.active) == K
     assert int(going_on.state.active) == 0
-    assert going_on.outcome is Outcome.TURNS_LEFT
+    assert going_on.outcome.status is Status.TURNS_LEFT
 
 
 def test_players_stop_where_the_gradient_is_within_rho():

@@ -6,7 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from eigengame import REGISTRY, EigenGamePCA, metrics
+from eigengame import EigenGamePCA, metrics
+from eigengame.algorithms import REGISTRY
 from eigengame.cli.game import algorithm_names
 
 from .conftest import ROWS, K

@@ -15,9 +15,11 @@ import numpy as np
 import optax
 import pytest
 
-from eigengame import REGISTRY, as_rows, make, metrics, play, play_stream, random_players, testing
+from eigengame import make, metrics, play, play_stream, testing
 from eigengame._play import _rounds, _update
-from eigengame.game.settle import settle
+from eigengame.algorithms import REGISTRY
+from eigengame.game import as_rows, random_players
+from eigengame.game.rayleigh_ritz import settle
 from eigengame.sharding.placement import ONE_DEVICE
 
 K, D, N = 4, 10, 60

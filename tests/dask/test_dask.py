@@ -11,12 +11,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from eigengame.parallel import parts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from eigengame import EigenGamePCA, Outcome, as_source, metrics, prepare, testing
+from eigengame import EigenGamePCA, Status, as_source, metrics, prepare, testing
+from eigengame.dask import partitions as parts
 from eigengame.dask.engine import (
     DaskEngine,
     DaskReading,
@@ -118,7 +118,7 @@ def test_a_tree_of_blocks_finds_what_one_machine_finds(on_threads):
     # What falls outside the players is not earned again: a hundredth at the most.
     np.testing.assert_allclose(on_threads.explained_variance_, alone.explained_variance_, rtol=0.01)
     assert on_threads.n_samples_seen_ == N
-    assert on_threads.outcome_.outcome is Outcome.STREAM_ENDED
+    assert on_threads.outcome_.status is Status.STREAM_ENDED
     assert on_threads.certificate_.kind == "estimate"
     # The last merge tells how far the components of one half moved: more than they are off now.
     assert angle(on_threads) < on_threads.certificate_.angle.max() < 0.3
@@ -228,7 +228,7 @@ def test_further_passes_are_trees_of_sums_and_certificates_hold(client):
     found = game(tol=1e-4).fit(BLOCKS, engine=client, progress=Listener())
     assert heard[:2] == [("remembered", 1, N, True), ("refinement", 2, N, True)]
     assert len(heard) == found.n_passes_
-    assert found.outcome_.outcome is Outcome.CONVERGED
+    assert found.outcome_.status is Status.CONVERGED
     assert found.certificate_.kind == "certified"
     assert angle(found) <= found.certificate_.angle.max() <= 1e-4
     once = game().fit(BLOCKS)

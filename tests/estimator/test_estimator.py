@@ -12,7 +12,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
-from eigengame import REGISTRY, EigenGamePCA, Outcome, metrics, testing
+from eigengame import EigenGamePCA, Status, metrics, testing
+from eigengame.algorithms import REGISTRY
 
 DIGITS = load_digits().data
 K = 6
@@ -86,7 +87,7 @@ def test_one_batch_has_nothing_to_compare_with_and_claims_nothing():
 
 def test_one_pass_is_labelled_an_estimate_and_certify_measures_it(digits):
     assert digits.certificate_.kind == "estimate"
-    assert digits.outcome_.outcome is Outcome.STREAM_ENDED
+    assert digits.outcome_.status is Status.STREAM_ENDED
     assert digits.n_passes_ == 1
     x = DIGITS.repeat(3, axis=0)
     true = metrics.angular_error(digits.components_.astype("float64"), exact(x).components_)
@@ -101,13 +102,13 @@ def test_tol_is_kept_and_said(digits):
     pca = EigenGamePCA(K, tol=1e-3, random_state=0, batch_size=256).fit(
         DIGITS.repeat(3, axis=0).astype("float32")
     )
-    assert pca.outcome_.outcome is Outcome.CONVERGED
+    assert pca.outcome_.status is Status.CONVERGED
     assert "refined" in str(pca.outcome_)
     assert pca.certificate_.kind == "certified"
     assert pca.certificate_.angle.max() <= 1e-3
     assert largest_angle(pca, DIGITS) <= 1e-3
     spent = EigenGamePCA(K, tol=1e-9, passes=2, random_state=0).fit(DIGITS)
-    assert spent.outcome_.outcome is Outcome.PASSES_SPENT
+    assert spent.outcome_.status is Status.PASSES_SPENT
     assert spent.n_passes_ == 2
     assert "passes" in spent.outcome_.advice
 

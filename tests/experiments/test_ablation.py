@@ -4,8 +4,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from eigengame import metrics, random_players
+from eigengame import metrics
 from eigengame.experiments import ablation
+from eigengame.game import random_players
 
 K = 6
 

@@ -4,9 +4,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from eigengame import random_players, testing
+from eigengame import testing
 from eigengame.experiments import bias
 from eigengame.experiments._bias_draws import GAMES, directions, gaussian_bias
+from eigengame.game import random_players
 from eigengame.game.rows import DenseRows, SymmetricRows
 from tests import oracle
 

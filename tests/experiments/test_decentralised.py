@@ -5,9 +5,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from eigengame import Alpha, DenseRows, random_players
+from eigengame.algorithms import Alpha
 from eigengame.experiments import decentralised
 from eigengame.experiments._apart import Apart, family
+from eigengame.game import DenseRows, random_players
 
 K = decentralised.K
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from eigengame import Sequential
+from eigengame.algorithms import Sequential
 from eigengame.experiments import sequential
 from eigengame.experiments._trials import starts
 from eigengame.experiments._turns import play_turns

@@ -4,7 +4,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from eigengame import Alpha, as_rows, metrics, play, random_players, testing
+from eigengame import metrics, play, testing
+from eigengame.algorithms import Alpha
 from eigengame.experiments._products import (
     Products,
     angles,
@@ -18,6 +19,7 @@ from eigengame.experiments._protocol import TRIED, curve, first_reach, rounded, 
 from eigengame.experiments._streaks import streaks
 from eigengame.experiments._trials import orders, play_trials, starts
 from eigengame.experiments.strict import slowdowns
+from eigengame.game import as_rows, random_players
 
 K, D = 3, 8
 PROBLEM = testing.rows_with(testing.exponential(D, 1, 0.01), 40, seed=0)

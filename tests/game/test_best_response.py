@@ -5,15 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eigengame import (
-    BestResponse,
-    as_rows,
-    as_symmetric_rows,
-    metrics,
-    play,
-    random_players,
-    testing,
-)
+from eigengame import metrics, play, testing
+from eigengame.algorithms import BestResponse
+from eigengame.game import as_rows, as_symmetric_rows, random_players
 from eigengame.game.best_response import best_responses, standing
 from eigengame.game.rows import AffineRows
 from tests import oracle

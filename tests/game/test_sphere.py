@@ -2,8 +2,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from eigengame import random_players
-from eigengame.game import sphere
+from eigengame.game import random_players, sphere
+from eigengame.linalg import orthonormal
 from eigengame.linalg.orthonormal import inner, norms, orthonormalise, safe_norms
 from tests.tolerance import assert_close
 
@@ -51,7 +51,7 @@ def test_orthonormalise_keeps_span_order_and_sign(dtype):
     assert (jnp.diag(coordinates) > 0).all()
 
 
-WIDE = (5, sphere.WIDE)
+WIDE = (5, orthonormal.WIDE)
 
 
 def wide_rows(kind):
@@ -79,14 +79,14 @@ def test_wide_players_are_orthonormalised_by_products_as_by_qr(dtype, kind):
     assert_close(np.asarray(found) @ np.asarray(found).T, np.eye(5))
     assert_close(found, (q * np.sign(np.diag(r))).T)
     # Products it was, not the QR they replace: the last digits differ.
-    assert (found != sphere._by_qr(jnp.asarray(rows, dtype))).any()
+    assert (found != orthonormal._by_qr(jnp.asarray(rows, dtype))).any()
 
 
 @pytest.mark.parametrize("kind", ["nearly parallel", "parallel", "zero"])
 def test_wide_players_that_are_not_apart_are_left_to_qr(dtype, kind):
     rows = jnp.asarray(wide_rows(kind), dtype)
     found = np.asarray(orthonormalise(rows))
-    np.testing.assert_array_equal(found, sphere._by_qr(rows))
+    np.testing.assert_array_equal(found, orthonormal._by_qr(rows))
     assert_close(found @ found.T, np.eye(5))
 
 

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eigengame import as_symmetric_rows, random_players
-from eigengame.game import theory
+from eigengame.game import as_symmetric_rows, random_players, theory
 from eigengame.game.sphere import project_tangent
 from eigengame.game.utilities import gradients
 from tests import oracle

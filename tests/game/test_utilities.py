@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eigengame import Rules, as_rows, as_symmetric_rows, random_players, testing
-from eigengame.game import utilities
+from eigengame import testing
+from eigengame.game import Rules, as_rows, as_symmetric_rows, random_players, utilities
 from eigengame.game.rows import AffineRows
 from tests import oracle
 from tests.tolerance import assert_close

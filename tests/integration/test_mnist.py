@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from eigengame import EigenGamePCA, Outcome, metrics
+from eigengame import EigenGamePCA, Status, metrics
 
 FOLDER = Path(os.environ.get("EIGENGAME_DATA", Path(__file__).parents[3] / "shared" / "data"))
 IMAGES = FOLDER / "mnist" / "train-images-idx3-ubyte.gz"
@@ -38,7 +38,7 @@ def test_one_pass_finds_all_sixteen_components_within_pi_over_32(mnist):
 def test_a_milliradian_is_certified_in_ten_passes_or_fewer(mnist):
     x, truth = mnist
     pca = EigenGamePCA(K, batch_size=1024, tol=1e-3, random_state=0).fit(x)
-    assert pca.outcome_.outcome is Outcome.CONVERGED
+    assert pca.outcome_.status is Status.CONVERGED
     assert pca.certificate_.kind == "certified"
     errors = metrics.angular_error(pca.components_.astype(np.float64), truth)
     assert (errors <= pca.certificate_.angle + 1e-5).all()

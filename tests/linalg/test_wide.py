@@ -5,9 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from eigengame import DenseRows
-from eigengame.linalg.kernels import passes as kernels
-from eigengame.linalg.kernels import wide
+from eigengame.game import DenseRows, pass_products
+from eigengame.linalg import wide
+from eigengame.linalg.kernels import gram_space, passes
 
 ROWS = 16
 
@@ -27,7 +27,7 @@ SHAPES = [(32, False, 256), (47, True, 256), (5, True, 300)]
 @pytest.mark.parametrize(("players", "vector", "d"), SHAPES)
 def test_kernels_give_the_products_that_float64_gives(players, vector, d):
     parts, rows = arrays(players, vector, d)
-    square, across = kernels.inner_products(parts, rows, interpret=True)
+    square, across = gram_space.inner_products(parts, rows, interpret=True)
     x, w = np.asarray(rows, np.float64), np.concatenate([np.asarray(p, np.float64) for p in parts])
     # Two parts of 8 bits: products are exact to 2^-17 of what is multiplied.
     tolerance = 2**-17 * np.sqrt(d) * 4
@@ -48,7 +48,7 @@ def test_kernels_combine_as_float64_does(players, vector, d, size):
     parts = [part * jnp.float32(size) for part in parts]
     coefficients = coefficients.at[:, :k].divide(size)
     given = coefficients, jnp.asarray(lengths, jnp.float32)
-    moved, applied = kernels.combined(*given, parts, rows, interpret=True)
+    moved, applied = gram_space.combined(*given, parts, rows, interpret=True)
     assert [part.shape for part in moved] == [part.shape for part in parts]
     # What is applied is what is returned, but for the rounding of a float32.
     made = np.asarray(applied, np.float64) @ np.concatenate([w, x])
@@ -66,7 +66,7 @@ def test_kernels_measure_overlaps_as_float64_does(players, vector, d, size):
     w = np.concatenate([np.asarray(p, np.float64) for p in parts])
     lengths = np.linalg.norm(w, axis=1)
     # Lengths need be known roughly only.
-    found = kernels.overlaps(parts, jnp.asarray(lengths * 0.99, jnp.float32), interpret=True)
+    found = gram_space.overlaps(parts, jnp.asarray(lengths * 0.99, jnp.float32), interpret=True)
     np.testing.assert_allclose(found, w @ w.T, atol=2e-7 * lengths.max() ** 2)
 
 
@@ -76,12 +76,12 @@ def test_kernels_of_a_pass_add_up_what_float64_does(players, d):
     rng = np.random.default_rng(4)
     given, roots = rng.normal(size=(ROWS, players)), rng.uniform(size=ROWS)
     x, v = np.asarray(rows, np.float64), np.asarray(total, np.float64)
-    scores = kernels.scores(total, rows, interpret=True)
+    scores = gram_space.scores(total, rows, interpret=True)
     # Players in two parts of 8 bits, as above.
     np.testing.assert_allclose(scores, x @ v.T, atol=2**-17 * np.sqrt(d) * 4)
-    made = kernels.added(total, jnp.asarray(given, jnp.float32), rows, interpret=True)
+    made = passes.added(total, jnp.asarray(given, jnp.float32), rows, interpret=True)
     np.testing.assert_allclose(made, v + given.T @ x, atol=2e-5)
-    found = kernels.column_sums(jnp.asarray(roots, jnp.float32), rows, interpret=True)
+    found = passes.column_sums(jnp.asarray(roots, jnp.float32), rows, interpret=True)
     np.testing.assert_allclose(found[0], roots @ x, atol=2e-5)
     np.testing.assert_allclose(found[1], np.sum(x**2, axis=0), rtol=1e-5)
 
@@ -89,9 +89,9 @@ def test_kernels_of_a_pass_add_up_what_float64_does(players, d):
 def test_plain_passes_are_those_of_float64():
     (block,), rows = arrays(5, False, 300)
     x, w = np.asarray(rows, np.float64), np.asarray(block, np.float64)
-    scores = wide.scores_of(DenseRows(rows), block)
+    scores = pass_products.scores_of(DenseRows(rows), block)
     np.testing.assert_allclose(scores, x @ w.T, rtol=1e-5, atol=1e-4)
-    made = wide.with_directions(block, scores, DenseRows(rows))
+    made = pass_products.with_directions(block, scores, DenseRows(rows))
     np.testing.assert_allclose(made, w + (x @ w.T).T @ x, rtol=1e-5, atol=1e-3)
 
 

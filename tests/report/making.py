@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from eigengame import Certificate, EigenGamePCA, Outcome
-from eigengame.solver.outcome import Ending
+from eigengame import Certificate, EigenGamePCA, Status
+from eigengame.solver.outcome import Outcome
 from eigengame.sources import Layers
 
 HOSTILE = "</script><script>alert('x')</script><b>&amp;"
@@ -44,8 +44,8 @@ def made(k=3, d=12, kind="certified", seed=0):
         gradient_angle=3 * angle if measured else unknown,
         penalty_ratio=np.append(0, np.full(k - 1, 1e-6)) if measured else unknown,
     )
-    outcome = Outcome.CONVERGED if measured else Outcome.STREAM_ENDED
-    model.outcome_ = Ending(outcome, "remembered", model.n_passes_)
+    outcome = Status.CONVERGED if measured else Status.STREAM_ENDED
+    model.outcome_ = Outcome(outcome, "remembered", model.n_passes_)
     return model
 
 

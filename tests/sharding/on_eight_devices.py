@@ -12,17 +12,9 @@ import tempfile
 import numpy as np
 import scipy.sparse
 
-from eigengame import (
-    REGISTRY,
-    EigenGamePCA,
-    FrequentDirections,
-    Remembered,
-    Sequential,
-    make,
-    metrics,
-    play,
-)
+from eigengame import EigenGamePCA, make, metrics, play
 from eigengame._play import _update
+from eigengame.algorithms import REGISTRY, FrequentDirections, Remembered, Sequential
 from eigengame.sharding.cost import bytes_exchanged
 from eigengame.sharding.layout import Layout, mesh_of
 from eigengame.sharding.placement import Placement

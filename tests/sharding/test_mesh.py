@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from eigengame import REGISTRY
+from eigengame.algorithms import REGISTRY
 from eigengame.sharding.cost import EXCHANGES, best_layout, bytes_exchanged
 from eigengame.sharding.layout import Layout, layout_of, mesh_of
 from eigengame.sharding.placement import ONE_DEVICE, placement_of

@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 
 from eigengame import Checkpoint, EigenGamePCA, Interrupted
 from eigengame.metrics import angular_error
-from eigengame.solver.outcome import Outcome
+from eigengame.solver.outcome import Status
 
 N, D = 6000, 50  # more than 262,144 numbers: played in float32 unless told otherwise
 
@@ -60,7 +60,7 @@ def test_exact_ties_are_not_certified_but_their_span_is(seed):
     data = np.vstack([block, -block] * 25)
     pca = EigenGamePCA(2, tol=1e-3, random_state=seed).fit(data)
     assert (pca.certificate_.angle == math.pi / 2).all()
-    assert pca.outcome_.outcome is Outcome.CONVERGED_IN_CLUSTERS
+    assert pca.outcome_.status is Status.CONVERGED_IN_CLUSTERS
     (cluster,) = pca.certificate_.clusters
     assert cluster.members == (0, 1, 2)
     assert cluster.angle < 1e-3
@@ -83,13 +83,13 @@ def test_near_ties_in_float32_are_within_their_bounds(gap):
     pca = EigenGamePCA(4, tol=1e-3, random_state=0).fit(data)
     holds(pca, data)
     # The last product is in float64: the pair is told apart although float32 could not.
-    assert pca.outcome_.outcome is Outcome.CONVERGED
+    assert pca.outcome_.status is Status.CONVERGED
 
 
 def test_a_tie_below_the_rounding_of_float64_is_a_cluster():
     data = rows_of(close_pair(1e-12)).astype(np.float64)
     pca = EigenGamePCA(4, tol=1e-3, random_state=0).fit(data)
-    assert pca.outcome_.outcome is Outcome.CONVERGED_IN_CLUSTERS
+    assert pca.outcome_.status is Status.CONVERGED_IN_CLUSTERS
     assert [cluster.members for cluster in pca.certificate_.clusters] == [(0, 1)]
     assert (pca.certificate_.angle[:2] > 1e-3).all()
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import eigengame as eg
-from eigengame.game import on_host
+from eigengame.linalg import offload as on_host
 from eigengame.metrics import angular_error
 from eigengame.solver import plan, routes
 from eigengame.solver import wide_streaming as wide_stream
@@ -38,8 +38,10 @@ def test_a_fit_that_keeps_to_gram_space_is_the_fit(source, center, hosted, monke
         passes.append(named["hosted"])
         return one_pass(*given, **named)
 
-    traced, played = [], eg.Remembered._played
-    monkeypatch.setattr(eg.Remembered, "_played", lambda *given: traced.append(1) or played(*given))
+    traced, played = [], eg.algorithms.Remembered._played
+    monkeypatch.setattr(
+        eg.algorithms.Remembered, "_played", lambda *given: traced.append(1) or played(*given)
+    )
     monkeypatch.setattr(wide_stream, "one_pass", told)
     usual = eg.EigenGamePCA(K, **options).fit(source)
     monkeypatch.setattr(routes, "kernels_fit", lambda wide, rows: True)

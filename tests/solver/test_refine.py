@@ -7,9 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from eigengame import as_rows, metrics, testing
+from eigengame import metrics, testing
+from eigengame.game import as_rows
 from eigengame.solver import refine
-from eigengame.solver.outcome import Outcome
+from eigengame.solver.outcome import Status
 from eigengame.solver.passes import Given
 from eigengame.solver.products import improve, measure
 from eigengame.solver.refine import (
@@ -66,7 +67,7 @@ def test_a_mean_is_taken_off_exactly():
 @pytest.mark.parametrize("tol", [0.1, 1e-3, 1e-6])
 def test_refinement_ends_certified_within_tol(tol):
     found = refined(goal_of(tol=tol), start(), route="test", used=0)
-    assert found.ending.outcome is Outcome.CONVERGED
+    assert found.outcome.status is Status.CONVERGED
     assert found.certificate.kind == "certified"
     assert found.certificate.angle.max() <= tol
     assert metrics.angular_error(found.components, PROBLEM.components).max() <= tol
@@ -76,7 +77,7 @@ def test_refinement_ends_certified_within_tol(tol):
 def test_where_the_probes_allow_more_outside_the_players_are_refined_further():
     # Few extra players: the level shown by the probes is well above the one assumed before.
     found = refined(goal_of(tol=0.01, passes=60), start(extra=2), route="test", used=0)
-    assert found.ending.outcome is Outcome.CONVERGED
+    assert found.outcome.status is Status.CONVERGED
     assert found.certificate.kind == "certified"
     assert found.certificate.angle.max() <= 0.01
 
@@ -87,15 +88,15 @@ def test_components_too_close_to_the_rest_are_unproven():
     problem = testing.rows_with(spectrum, 120, seed=6)
     goal = goal_of(data=problem.data, source=Given(as_rows(problem.data)), passes=300)
     found = refined(goal, jnp.asarray(problem.components[:K]), route="test", used=0)
-    assert found.ending.outcome is not Outcome.CONVERGED
+    assert found.outcome.status is not Status.CONVERGED
     assert found.certificate.angle[3] == math.pi / 2
     assert found.certificate.streak(1e-3) <= 3
 
 
 def test_passes_are_never_exceeded_and_the_outcome_says_so():
     found = refined(goal_of(tol=1e-9, passes=3), start(), route="test", used=0)
-    assert found.ending.passes == 3
-    assert found.ending.outcome is Outcome.PASSES_SPENT
+    assert found.outcome.passes == 3
+    assert found.outcome.status is Status.PASSES_SPENT
     assert found.certificate.kind == "conditional"
 
 
@@ -103,8 +104,8 @@ def test_float32_ends_at_its_floor_with_a_certificate_of_the_best_it_had():
     found = refined(
         goal_of("float32", tol=1e-12, passes=60), start("float32"), route="test", used=0
     )
-    assert found.ending.outcome is Outcome.FLOOR_REACHED
-    assert found.ending.passes < 60
+    assert found.outcome.status is Status.FLOOR_REACHED
+    assert found.outcome.passes < 60
     assert found.certificate.kind == "certified"
     # The data as given are the rows in float32.
     data = PROBLEM.data.astype("float32").astype("float64")
@@ -132,8 +133,8 @@ def test_with_as_many_players_as_features_nothing_can_be_missed():
     found = refined(goal_of(tol=1e-6), everyone, route="test", used=0)
     assert found.certificate.confidence == 1
     assert found.certificate.probes == 0
-    assert found.ending.outcome is Outcome.CONVERGED
-    assert found.ending.passes == 2
+    assert found.outcome.status is Status.CONVERGED
+    assert found.outcome.passes == 2
 
 
 def test_a_tie_converges_in_its_cluster():
@@ -142,7 +143,7 @@ def test_a_tie_converges_in_its_cluster():
     problem = testing.rows_with(spectrum, 120, seed=6)
     goal = goal_of(data=problem.data, source=Given(as_rows(problem.data)))
     found = refined(goal, start(), route="test", used=0)
-    assert found.ending.outcome is Outcome.CONVERGED_IN_CLUSTERS
+    assert found.outcome.status is Status.CONVERGED_IN_CLUSTERS
     assert [one.members for one in found.certificate.clusters] == [(1, 2)]
     assert (found.certificate.angle[[0, 3]] <= 1e-3).all()
 
@@ -169,7 +170,7 @@ def test_float32_is_enough_for_a_tolerance_well_above_its_rounding():
     # No pass in float64: the components are the players of the last pass, and the bound allows for their rounding.
     goal = goal_of("float32", tol=0.05)
     found = refined(goal, start("float32"), route="test", used=0)
-    assert found.ending.outcome is Outcome.CONVERGED
+    assert found.outcome.status is Status.CONVERGED
     assert found.certificate.kind == "certified"
     truth = np.linalg.eigh(PROBLEM.data.T @ PROBLEM.data)[1].T[::-1][:K]
     true = metrics.angular_error(found.components.astype("float64"), truth)
@@ -183,7 +184,7 @@ def test_float64_measures_what_float32_cannot_separate():
     data = problem.data.astype("float32")
     goal = goal_of("float32", data, source=Given(as_rows(data)))
     found = refined(goal, start("float32"), route="test", used=0)
-    assert found.ending.outcome is Outcome.CONVERGED
+    assert found.outcome.status is Status.CONVERGED
     wide = data.astype("float64")
     truth = np.linalg.eigh(wide.T @ wide)[1].T[::-1][:K]
     true = metrics.angular_error(found.components.astype("float64"), truth)
@@ -195,7 +196,7 @@ def test_float64_measures_what_float32_cannot_separate():
         route="test",
         used=0,
     )
-    assert blind.ending.outcome is Outcome.CONVERGED_IN_CLUSTERS
+    assert blind.outcome.status is Status.CONVERGED_IN_CLUSTERS
     assert [one.members for one in blind.certificate.clusters] == [(1, 2)]
 
 

@@ -7,7 +7,7 @@ import jax
 import numpy as np
 import pytest
 
-from eigengame import as_rows
+from eigengame.game import as_rows
 from eigengame.solver.float64_products import orthonormal, products, settled
 from eigengame.solver.passes import Given
 from eigengame.solver.rounding import UNIT, Rounding, gamma

@@ -11,7 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from eigengame import EigenGamePCA, Interrupted, Remembered, activations, as_source, prepare
+from eigengame import EigenGamePCA, Interrupted, activations, as_source, prepare
+from eigengame.algorithms import Remembered
 from eigengame.game.rows import DenseRows
 from eigengame.solver import plan as planning
 from eigengame.solver.batches import Feed

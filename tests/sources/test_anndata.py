@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from eigengame.solver import plan
+from eigengame._system import memory
 from eigengame.sources import SourceError, as_source
 from eigengame.sources.anndata import from_anndata, open_h5ad
 from tests.sources.same_rows import assert_read_on_a_thread
@@ -93,7 +93,7 @@ def test_only_the_entries_of_a_block_are_read(tmp_path, monkeypatch):
 
 def test_a_matrix_by_columns_is_refused_where_it_does_not_fit(tmp_path, monkeypatch):
     path = h5ad(tmp_path / "x.h5ad", COUNTS.tocsc())
-    monkeypatch.setattr(plan, "free_memory", lambda: 100)
+    monkeypatch.setattr(memory, "free_memory", lambda: 100)
     said = error_of(as_source, path)
     assert "lies by columns (CSC)" in said
     assert "tocsr()" in said

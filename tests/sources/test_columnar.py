@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from eigengame.solver import plan
+from eigengame._system import memory as system_memory
 from eigengame.sources import SourceError, as_source
 from eigengame.sources.columnar import open_arrow, open_parquet
 from tests.sources.same_rows import assert_read_on_a_thread
@@ -210,7 +210,7 @@ def test_memory_does_not_grow_with_the_rows(tmp_path, maker):
 
 def test_a_row_group_that_does_not_fit_is_refused_with_the_remedy(tmp_path, monkeypatch):
     path = parquet(tmp_path / "x.parquet")
-    monkeypatch.setattr(plan, "free_memory", lambda: 100)
+    monkeypatch.setattr(system_memory, "free_memory", lambda: 100)
     said = error_of(open_parquet, path)
     assert "a row group of 8 rows takes" in said
     assert "row_group_size" in said

@@ -15,6 +15,7 @@ from eigengame.algorithms.frequent_directions import FrequentDirections as Frequ
 from eigengame.algorithms.frequent_directions import recover_components as recover_components
 from eigengame.algorithms.gha import GHA as GHA
 from eigengame.algorithms.hebb_deflation import HebbDeflation as HebbDeflation
+from eigengame.algorithms.in_gram_space import InGramSpace as InGramSpace
 from eigengame.algorithms.krasulina import Krasulina as Krasulina
 from eigengame.algorithms.mu import Mu as Mu
 from eigengame.algorithms.oja import Oja as Oja
@@ -51,5 +52,11 @@ def make(name: str, **options: Any) -> Algorithm:
         return factory(**options)
     except TypeError as error:
         raise ValueError(
-            f"algorithm={name!r}: {error}; see help(eigengame.{factory.__name__})."
+            f"algorithm={name!r}: {error}; see help(eigengame.algorithms.{factory.__name__})."
         ) from None
+
+
+def name_of(algorithm: Algorithm) -> str:
+    """Return the name of an algorithm in the registry, or else of its class."""
+    kind = type(algorithm)
+    return next((name for name, known in REGISTRY.items() if known is kind), kind.__name__)

@@ -21,7 +21,7 @@ AUTO = (
 @guarded
 def algorithms(json: Json = False) -> None:
     """List the algorithms that `fit` can play, with a line on each."""
-    from eigengame import REGISTRY
+    from eigengame.algorithms import REGISTRY
 
     lines = {"auto": AUTO} | {name: _line(made.__module__) for name, made in REGISTRY.items()}
     if json:

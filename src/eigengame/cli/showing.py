@@ -93,7 +93,7 @@ def facts_of(model: Any) -> dict[str, Any]:
             "clusters": [asdict(cluster) for cluster in certificate.clusters],
         },
         "outcome": {
-            "name": outcome.outcome.name.lower(),
+            "name": outcome.status.name.lower(),
             "said": str(outcome),
             "advice": outcome.advice,
             "route": outcome.route,

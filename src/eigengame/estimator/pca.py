@@ -38,7 +38,7 @@ from eigengame.solver.events import call
 from eigengame.solver.fit import Fit, Run, batch_rows
 from eigengame.solver.forgetting import certified_weights
 from eigengame.solver.frame import Frame, first_mean, frame_of, in_range
-from eigengame.solver.outcome import Outcome
+from eigengame.solver.outcome import Status
 from eigengame.solver.passes import Passes, Reading
 from eigengame.solver.rounding import Rounding
 from eigengame.solver.row_counts import refuse_unless_counted, refuse_unless_enough
@@ -57,7 +57,7 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
         have any variance.
     algorithm : str
         "remembered" (the default), "auto" (takes the covariance where that is cheaper, and says so in
-        `outcome_`), or any name of `eigengame.REGISTRY`.
+        `outcome_`), or any name of `eigengame.algorithms.REGISTRY`.
     batch_size : int or "auto"
         Rows for each update.
     extra : int or "auto"
@@ -99,7 +99,7 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
         Features are counted after preparation, where there is one.
     certificate_ : Certificate
         How far to trust each component: see `eigengame.solver.certificate`.
-    outcome_ : Ending
+    outcome_ : Outcome
         How the fit ended, by which route, in how many passes; `.advice` says what to change.
     layers_ : Layers or None
         Of a fit on `eigengame.activations`: ``layers_.cut(components_)`` brings components back to layers.
@@ -271,7 +271,7 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
         if isinstance(self.n_components, Integral):
             found = run.components(self._count((rows, d)))
             seen = found.fitted
-            if seen.found.ending.outcome is not Outcome.STOPPED:
+            if seen.found.outcome.status is not Status.STOPPED:
                 refuse_unless_enough(run.source.name, found.k, seen.rows, seen.moments.weight)
             return found
         return run.share(min(n or d, d), float(self.n_components))
@@ -583,9 +583,9 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
         self.n_components_ = len(strengths)
         self.n_samples_seen_ = rows
         self.n_players_ = len(found.players)
-        self.n_passes_ = found.ending.passes
+        self.n_passes_ = found.outcome.passes
         self.certificate_ = found.certificate.scaled(unit**2)
-        self.outcome_ = found.ending
+        self.outcome_ = found.outcome
         self._players = found.players
         self._provenance = None  # that of a file, where the model is as it was read
 

@@ -9,8 +9,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from eigengame import Alpha, DenseRows, Info, Rows
+from eigengame.algorithms import Alpha, Info
 from eigengame.experiments._trials import Family
+from eigengame.game import DenseRows, Rows
 
 
 @dataclass(frozen=True)

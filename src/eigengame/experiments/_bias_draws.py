@@ -17,9 +17,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from eigengame import Remembered, random_players
+from eigengame.algorithms import Remembered
 from eigengame.algorithms.gha import gha_direction
 from eigengame.experiments._trials import one_thread
+from eigengame.game import random_players
 from eigengame.game.memory import RememberedRows
 from eigengame.game.rows import DenseRows, Rows, SymmetricRows
 from eigengame.game.sphere import project_tangent

@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from eigengame import SymmetricRows, metrics
-from eigengame.game import sphere
+from eigengame import metrics
+from eigengame.game import SymmetricRows, sphere
 from eigengame.game.utilities import gradients
 
 STEP = 0.03

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from eigengame import Alpha, BestResponse, Remembered
+from eigengame.algorithms import Alpha, BestResponse, Remembered
 
 
 def eigengame(step: Any) -> Alpha:

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from eigengame import metrics
-from eigengame.game.settle import settle_coefficients
+from eigengame.game.rayleigh_ritz import settle_coefficients
 from eigengame.game.sphere import retract
 from eigengame.linalg.products import full_product
 

@@ -12,9 +12,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from eigengame import DenseRows, FrequentDirections, recover_components
+from eigengame.algorithms import FrequentDirections, recover_components
 from eigengame.algorithms.frequent_directions import SketchState
 from eigengame.experiments._trials import one_thread
+from eigengame.game import DenseRows
 
 
 @cache

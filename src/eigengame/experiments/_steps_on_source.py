@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from eigengame import InGramSpace
+from eigengame.algorithms import InGramSpace
 from eigengame.experiments._families import eigengame
 from eigengame.game.pass_products import scores_of
 from eigengame.game.sphere import random_players

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from eigengame import GHA, Alpha, Mu, Oja, SymmetricRows, metrics, testing
+from eigengame import metrics, testing
+from eigengame.algorithms import GHA, Alpha, Mu, Oja
 from eigengame.experiments._base import Results, Run
 from eigengame.experiments._families import best_response, eigengame
 from eigengame.experiments._figures import draw_runs, panels
 from eigengame.experiments._protocol import GRID, Tuned, curve, rounded, tune
 from eigengame.experiments._trials import Family, play_trials, starts
+from eigengame.game import SymmetricRows
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -9,8 +9,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from eigengame import Sequential, SymmetricRows, metrics
+from eigengame import metrics
+from eigengame.algorithms import Sequential
 from eigengame.experiments._trials import starts
+from eigengame.game import SymmetricRows
 
 
 class Turns(NamedTuple):

@@ -15,12 +15,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from eigengame import Alpha, Rules, SymmetricRows, metrics
+from eigengame import metrics
+from eigengame.algorithms import Alpha
 from eigengame.experiments._ablation_figure import draw_ablation
 from eigengame.experiments._base import Claim, Results, Run
 from eigengame.experiments._protocol import GRID, TRIED, curve, rounded
 from eigengame.experiments._streaks import D, spectra
 from eigengame.experiments._trials import Family, play_trials, starts
+from eigengame.game import Rules, SymmetricRows
 from eigengame.linalg.products import full_product
 from eigengame.metrics import STREAK_ANGLE
 

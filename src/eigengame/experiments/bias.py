@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from eigengame import random_players, testing
+from eigengame import testing
 from eigengame.experiments._base import Claim, Results, Run
 from eigengame.experiments._bias_draws import (
     GAMES,
@@ -20,6 +20,7 @@ from eigengame.experiments._bias_draws import (
 )
 from eigengame.experiments._bias_figure import draw_bias
 from eigengame.experiments._protocol import rounded
+from eigengame.game import random_players
 from eigengame.game.rows import SymmetricRows
 from eigengame.game.sphere import project_tangent, retract
 

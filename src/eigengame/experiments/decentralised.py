@@ -14,12 +14,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from eigengame import SymmetricRows, metrics, testing
+from eigengame import metrics, testing
 from eigengame.experiments._apart import family
 from eigengame.experiments._base import Claim, Results, Run
 from eigengame.experiments._broadcast_figure import draw_broadcasts
 from eigengame.experiments._protocol import curve
 from eigengame.experiments._trials import orders, play_trials, starts
+from eigengame.game import SymmetricRows
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -14,8 +14,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from eigengame import Alpha, metrics, play
 from eigengame import general as game
+from eigengame import metrics, play
+from eigengame.algorithms import Alpha
 from eigengame.experiments import _ring
 from eigengame.experiments._base import Claim, Results, Run
 from eigengame.experiments._figures import panels

@@ -13,13 +13,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from eigengame import Alpha, SymmetricRows, metrics, testing
+from eigengame import metrics, testing
+from eigengame.algorithms import Alpha
 from eigengame.experiments._base import Claim, Results, Run
 from eigengame.experiments._families import eigengame
 from eigengame.experiments._protocol import GRID, rounded
 from eigengame.experiments._steps_figure import draw_steps
 from eigengame.experiments._trials import Family, play_trials
-from eigengame.game import sphere
+from eigengame.game import SymmetricRows, sphere
 from eigengame.game.utilities import gradients
 
 if TYPE_CHECKING:

@@ -13,7 +13,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from eigengame import GHA, Alpha, Krasulina, Mu, Oja, metrics
+from eigengame import metrics
+from eigengame.algorithms import GHA, Alpha, Krasulina, Mu, Oja
 from eigengame.experiments import _mnist
 from eigengame.experiments._base import Claim, Results, Run
 from eigengame.experiments._families import best_response, eigengame, remembered

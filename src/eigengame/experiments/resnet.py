@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import jax
 import numpy as np
 
-from eigengame import EigenGamePCA, Remembered, metrics
+from eigengame import EigenGamePCA, metrics
+from eigengame.algorithms import Remembered
 from eigengame.experiments import _resnet_figure
 from eigengame.experiments._base import Results, Run
 from eigengame.experiments._edges import edges_of

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from eigengame import Sequential
+from eigengame.algorithms import Sequential
 from eigengame.experiments._base import Claim, Results, Run
 from eigengame.experiments._figures import panels
 from eigengame.experiments._protocol import rounded

@@ -10,12 +10,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from eigengame import Alpha, SymmetricRows, metrics
+from eigengame import metrics
+from eigengame.algorithms import Alpha
 from eigengame.experiments._base import Claim, Results, Run
 from eigengame.experiments._families import eigengame
 from eigengame.experiments._figures import panels
 from eigengame.experiments._protocol import rounded
 from eigengame.experiments._trials import Family, play_trials, starts
+from eigengame.game import SymmetricRows
 from eigengame.report.page import as_script_json
 
 if TYPE_CHECKING:

@@ -57,9 +57,9 @@ def certificate(sure: Certificate) -> dict[str, Any]:
 
 def outcome(model: Any) -> dict[str, str]:
     """Return how the fit ended, and what to change."""
-    ended = str(model.outcome_.outcome)
+    ended = str(model.outcome_.status)
     return {
-        "name": model.outcome_.outcome.name.lower(),
+        "name": model.outcome_.status.name.lower(),
         "happened": ended[0].upper() + ended[1:],
         "advice": model.outcome_.advice,
     }
@@ -74,7 +74,7 @@ def run(model: Any) -> list[list[str]]:
         ("Components", f"{model.n_components_:,} ({model.n_players_:,} players)"),
         ("Passes over the data", model.n_passes_),
         ("Route", model.outcome_.route),
-        ("Outcome", model.outcome_.outcome),
+        ("Outcome", model.outcome_.status),
         ("Certificate", str(sure).splitlines()[0]),
         ("Variance of any missed direction", _missed(sure)),
         ("Mean variance left over", _number(model.noise_variance_)),

@@ -3,8 +3,8 @@ r"""Certificates: how far each component can be from the true one, computed with
 What is certified are the principal components of the data as given: the eigenvectors of the exact scatter matrix
 $M$ of the float64 values of the (prepared, weighted) rows about their exact mean. The bound includes every error
 on the way: residuals, mixing between close components, directions that may have been missed, and the rounding of
-products, means and stored components. `eigengame.solver.bounds` has the inequalities, `eigengame.solver.rounding` the rounding
-of products, `eigengame.solver.probes` the missed directions.
+products, means and stored components. `bounds` has the inequalities, `rounding` the rounding of products,
+`probes` the missed directions.
 
 Components whose variances differ by less than the rounding are not determined by the data: their bound is
 pi/2. Their span usually is: see `Cluster`.

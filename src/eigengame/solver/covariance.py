@@ -49,7 +49,7 @@ def accumulated(source: Passes, d: int, place: Placement, *, center: bool) -> Sc
     r"""Return the scatter matrix by one pass in float64.
 
     Each entry is a sum of products, so its error is at most $\gamma_c\sum_r|z_{rf}||z_{rg}|$ (see
-    `eigengame.solver.rounding`), and the norm of all errors together at most $\gamma_c$ times the sum of all squares. The
+    `rounding`), and the norm of all errors together at most $\gamma_c$ times the sum of all squares. The
     mean is subtracted afterwards: with $C = W\|\mu\|^2$, that adds at most $2\sqrt{C/T} + C/T$ times as much.
     """
     exact = source.in_float64(None)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 
-class Outcome(Enum):
-    """The ending of a run; `str(outcome)` is a sentence and `outcome.advice` says what to do."""
+class Status(Enum):
+    """How a run ended; `str(status)` is a sentence and `status.advice` says what to change."""
 
     ROUNDS_PLAYED = (
         "all rounds were played",
@@ -63,27 +63,33 @@ class Outcome(Enum):
 
 
 @dataclass(frozen=True)
-class Ending:
-    """An outcome with the route that led to it.
+class Outcome:
+    """How a run ended, by which route, in how many passes.
 
     Attributes
     ----------
-    outcome : Outcome
+    status : Status
+        What happened, for example ``Status.CONVERGED``.
     route : str
-        The algorithm that was played.
+        The algorithm that ran.
     passes : int
-        Times that the data was read.
+        Times that the data was read: passes of a fit, rounds of `play`.
     """
 
-    outcome: Outcome
+    status: Status
     route: str
     passes: int
 
     @property
     def advice(self) -> str:
         """What to change."""
-        return self.outcome.advice
+        return self.status.advice
+
+    @property
+    def converged(self) -> bool:
+        """Whether every component, or its cluster, is within `tol` by its certificate."""
+        return self.status in (Status.CONVERGED, Status.CONVERGED_IN_CLUSTERS)
 
     def __str__(self) -> str:
         plural = "pass" if self.passes == 1 else "passes"
-        return f"{self.outcome} ({self.route}, {self.passes} {plural})"
+        return f"{self.status} ({self.route}, {self.passes} {plural})"

@@ -20,7 +20,7 @@ from eigengame.linalg.orthonormal import orthonormalise
 from eigengame.sharding.gather import whole
 from eigengame.solver import float64_products as measuring
 from eigengame.solver.certificate import Certificate, certificate, stored
-from eigengame.solver.outcome import Ending, Outcome
+from eigengame.solver.outcome import Outcome, Status
 from eigengame.solver.passes import Passes
 from eigengame.solver.probes import draw_probes, powered
 from eigengame.solver.products import Imaged, Refined, image, improve, measure
@@ -47,7 +47,7 @@ class Found(NamedTuple):
     components : array of shape (k, d)
     strengths : array of shape (k,)
     certificate : Certificate
-    ending : Ending
+    outcome : Outcome
     players : array of shape (K, d)
         Components and extra players.
     """
@@ -55,7 +55,7 @@ class Found(NamedTuple):
     components: np.ndarray
     strengths: np.ndarray
     certificate: Certificate
-    ending: Ending
+    outcome: Outcome
     players: np.ndarray
 
 
@@ -143,8 +143,8 @@ def refined(goal: Goal, players: jax.Array, *, route: str, used: int) -> Found:
     now = measure(goal.source, players, goal.mean)
     best, hoped, used = now, goal.hope(now), used + 1
     checked: Checked | None = None
-    spent = Outcome.PASSES_MADE if goal.tol is None else Outcome.PASSES_SPENT
-    outcome: Outcome | None = spent
+    spent = Status.PASSES_MADE if goal.tol is None else Status.PASSES_SPENT
+    status: Status | None = spent
     aim, looks = goal, 0
     while True:
         best, hoped, used, floor = _improved(aim, best, hoped, used)
@@ -155,43 +155,43 @@ def refined(goal: Goal, players: jax.Array, *, route: str, used: int) -> Found:
         plain = aim.tol is not None and bool((goal.certify(best).angle <= aim.tol).all())
         checked = check(goal, best, used, looks, precise=not plain)
         used = checked.used
-        outcome = _ending(goal, checked.certificate, spent if used >= goal.passes else None, floor)
+        status = _status(goal, checked.certificate, spent if used >= goal.passes else None, floor)
         worst = float(np.max(checked.certificate.group_angle))
-        if outcome is not None or goal.source.stopped:
+        if status is not None or goal.source.stopped:
             break
         # What the probes allow to lie outside is more than was assumed: smaller residuals make up for it.
         assert goal.tol is not None
         assert aim.tol is not None
-        outcome, aim = spent, replace(goal, tol=aim.tol * 0.5 * goal.tol / worst)
+        status, aim = spent, replace(goal, tol=aim.tol * 0.5 * goal.tol / worst)
     if goal.source.stopped:
-        outcome = Outcome.STOPPED
+        status = Status.STOPPED
     if checked is None:
         checked = Checked(goal.certify(best), whole(best.players.directions), used)
     found, kept, _ = checked
-    ending = Ending(outcome or spent, route, used)
-    return Found(kept[: goal.k], found.rayleigh * goal.scale, found, ending, kept)
+    outcome = Outcome(status or spent, route, used)
+    return Found(kept[: goal.k], found.rayleigh * goal.scale, found, outcome, kept)
 
 
-def _ending(goal: Goal, found: Certificate, spent: Outcome | None, floor: bool) -> Outcome | None:
+def _status(goal: Goal, found: Certificate, spent: Status | None, floor: bool) -> Status | None:
     """Return how a fit ends after a check, or None if further passes can help.
 
     `spent` is the outcome where no passes are left; `floor` says that players cannot be improved.
     """
-    if (converged := ending_of(found, goal.tol)) is not None:
+    if (converged := status_of(found, goal.tol)) is not None:
         return converged
     if floor:
-        return Outcome.FLOOR_REACHED
+        return Status.FLOOR_REACHED
     if spent is not None:
         return spent
     hopeless = found.kind != "certified" or float(np.max(found.group_angle)) >= math.pi / 2
-    return Outcome.UNPROVEN if hopeless else None
+    return Status.UNPROVEN if hopeless else None
 
 
-def ending_of(found: Certificate, tol: float | None) -> Outcome | None:
+def status_of(found: Certificate, tol: float | None) -> Status | None:
     """Return the outcome of a certificate that meets the tolerance, by itself or by clusters; else None."""
     if found.kind != "certified" or tol is None or not found.within(tol):
         return None
-    return Outcome.CONVERGED if (found.angle <= tol).all() else Outcome.CONVERGED_IN_CLUSTERS
+    return Status.CONVERGED if (found.angle <= tol).all() else Status.CONVERGED_IN_CLUSTERS
 
 
 def _improved(

@@ -11,8 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from eigengame.algorithms import REGISTRY, Algorithm, Remembered, make
+from eigengame.game.rayleigh_ritz import settle
 from eigengame.game.rows import DenseRows, play_dtype
-from eigengame.game.settle import settle
 from eigengame.game.sphere import random_players
 from eigengame.linalg.orthonormal import orthonormalise
 from eigengame.linalg.wide import MOST_WIDE, kernels_fit
@@ -24,9 +24,9 @@ from eigengame.solver import wide_streaming as wide_stream
 from eigengame.solver.batches import refuse_unless_finite
 from eigengame.solver.forgetting import faded_again, refuse_unless_fading
 from eigengame.solver.moments import Moments, add_moments, gathered_moments, no_moments
-from eigengame.solver.outcome import Ending, Outcome
+from eigengame.solver.outcome import Outcome, Status
 from eigengame.solver.passes import Reading
-from eigengame.solver.refine import MOST_PASSES, Found, Goal, ending_of, measured_only, refined
+from eigengame.solver.refine import MOST_PASSES, Found, Goal, measured_only, refined, status_of
 from eigengame.solver.rounding import Rounding
 from eigengame.solver.row_counts import refuse_unless_counted
 
@@ -176,7 +176,7 @@ def from_stream(seen: stream.Stream, options: Options) -> Fitted:
         np.asarray(memory.players)[:k],
         np.asarray(memory.strengths, np.float64)[:k],
         stream.estimated(seen, k, scale),
-        Ending(Outcome.STREAM_ENDED, "remembered", 1),
+        Outcome(Status.STREAM_ENDED, "remembered", 1),
         np.asarray(memory.players),
     )
     return Fitted(found, seen.moments, seen.rows, seen)
@@ -210,8 +210,8 @@ def _remembered(reading: Reading, k: int, options: Options) -> Fitted:
         fitted = from_stream(stream.gathered(seen, d, place), options)
         if not reading.stopped:
             return fitted
-        ending = Ending(Outcome.STOPPED, "remembered", 1)
-        return fitted._replace(found=fitted.found._replace(ending=ending))
+        outcome = Outcome(Status.STOPPED, "remembered", 1)
+        return fitted._replace(found=fitted.found._replace(outcome=outcome))
     if options.forget < 1:
         reading = faded_again(reading, seen.rows, options.forget)
     goal = Goal(
@@ -243,9 +243,9 @@ def _covariance(reading: Reading, k: int, options: Options) -> Fitted:
     certificate, players = covariance.solved(
         scatter, options.players(k, d), k, scale=scale, tol=tol, dtype=options.dtype
     )
-    outcome = ending_of(certificate, tol) or Outcome.FLOOR_REACHED
-    ending = Ending(outcome, COVARIANCE, 1)
-    found = Found(players[:k], certificate.rayleigh * scale, certificate, ending, players)
+    status = status_of(certificate, tol) or Status.FLOOR_REACHED
+    outcome = Outcome(status, COVARIANCE, 1)
+    found = Found(players[:k], certificate.rayleigh * scale, certificate, outcome, players)
     return Fitted(found, moments, scatter.rows)
 
 
@@ -271,7 +271,7 @@ def _steps(route: str, reading: Reading, k: int, options: Options) -> Fitted:
         )
     players = algorithm.components(state)
     finite = bool(jnp.isfinite(players).all())
-    outcome = Outcome.STREAM_ENDED if finite else Outcome.DIVERGED
+    status = Status.STREAM_ENDED if finite else Status.DIVERGED
     players = players if finite else place.players(begun)
     scale = scale_of(moments, rows, fading=False)
     components = whole(players)
@@ -287,8 +287,8 @@ def _steps(route: str, reading: Reading, k: int, options: Options) -> Fitted:
         in_float64=_widens(reading, k),
     )
     measured = measured_only(goal, components)
-    ending = Ending(outcome, route, options.passes + 2)
-    found = _cut(Found(components, measured.rayleigh * scale, measured, ending, components), d)
+    outcome = Outcome(status, route, options.passes + 2)
+    found = _cut(Found(components, measured.rayleigh * scale, measured, outcome, components), d)
     return Fitted(found, gathered_moments(moments, d, place), rows)
 
 

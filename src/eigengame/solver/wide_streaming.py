@@ -1,6 +1,6 @@
 """The remembered game over rows so wide that it keeps to Gram space, with players on the device or on the host.
 
-The same game as `eigengame.solver.streaming` plays, and it ends as one of its streams: what differs is that inner products
+The same game as `streaming` plays, and it ends as one of its streams: what differs is that inner products
 of players are carried along instead of being measured, and where the players lie.
 """
 

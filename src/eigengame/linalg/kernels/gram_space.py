@@ -5,7 +5,7 @@ two parts, $v = v_0 + v_1$, so that all products go through the tensor units and
 up: for products with rows in bfloat16, with a remainder below $2^{-17}|v|$, and where players are made of players
 in float16, with one below $2^{-23}|v|$, in units in which float16 has its range. What was measured to matter:
 
-* Tensor units do not round sums, they cut them, so no sum there is long (`eigengame.linalg.kernels.tiles.sum_tiles`).
+* Tensor units truncate sums instead of rounding them, so no sum there is long (see `tiles.sum_tiles`).
 * Coefficients are read before the loop: inside, every stage of the pipeline would hold a copy of them.
 * Tensor units make 64 rows at once, in half the time that they take for 48 in pieces.
 * As many programs as the card has processors, so that none waits for a last one.

@@ -2,8 +2,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from eigengame import as_rows, as_symmetric_rows, random_players, settle, testing
-from eigengame.game.settle import settle_coefficients
+from eigengame import testing
+from eigengame.game import as_rows, as_symmetric_rows, random_players, settle
+from eigengame.game.rayleigh_ritz import settle_coefficients
 from eigengame.metrics import angular_error
 from tests.tolerance import assert_close
 
