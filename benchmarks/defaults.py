@@ -19,9 +19,9 @@ import jax
 import numpy as np
 
 import eigengame as eg
-from eigengame.solver import streaming as stream
-from eigengame.solver.batches import Feed
-from eigengame.solver.passes import Reading
+from eigengame.solver import streaming
+from eigengame.solver.batches import Batches
+from eigengame.solver.passes import SourcePasses
 from eigengame.sources import as_source
 
 K, D, N = 16, 784, 20_000
@@ -73,12 +73,12 @@ def main() -> None:
         for size in SIZES:
             if size > len(x):
                 continue
-            feed = Feed(as_source(x), size, np.dtype(np.float32))
+            feed = Batches(as_source(x), size, np.dtype(np.float32))
             cells = []
             for extra, rounds in CHOICES:
                 game = eg.algorithms.Remembered(extra=extra, rounds=rounds, center=True)
-                begun = stream.begin(game, K, x.shape[1], np.float32, 0)
-                seen = stream.one_pass(game, Reading(feed), begun)
+                begun = streaming.begin(game, K, x.shape[1], np.float32, 0)
+                seen = streaming.one_pass(game, SourcePasses(feed), begun)
                 players = seen.state.memory.players[:K]
                 errors = eg.metrics.angular_error(np.asarray(players, np.float64), truth)
                 cells.append(f"{errors.max():.3f} / {eg.metrics.streak_of(errors, math.pi / 32)}")

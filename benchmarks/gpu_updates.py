@@ -16,6 +16,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from eigengame.solver.wide_streaming import begun as begun_wide
+from eigengame.solver.wide_streaming import step as wide_step
 
 from eigengame import make
 from eigengame._play import _update
@@ -26,8 +28,6 @@ from eigengame.linalg.wide import combined, inner_products
 from eigengame.metrics import angular_error
 from eigengame.sharding.placement import ONE_DEVICE
 from eigengame.solver.products import _accumulate
-from eigengame.solver.wide_streaming import begun as begun_wide
-from eigengame.solver.wide_streaming import step as wide_step
 
 ROWS = 128
 FEATURES = 20_371_456

@@ -35,8 +35,8 @@ import json, sys, threading, time
 import jax, numpy as np
 from threadpoolctl import threadpool_limits
 from eigengame import EigenGamePCA, as_source
-from eigengame.solver import streaming as stream
-from eigengame.solver.batches import Feed
+from eigengame.solver import streaming
+from eigengame.solver.batches import Batches
 
 path, k, batch = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 
@@ -66,16 +66,16 @@ n, d = source.shape
 dtype = np.dtype("float32")
 
 def read():
-    for made in Feed(source, batch, dtype)():
+    for made in Batches(source, batch, dtype)():
         jax.block_until_ready(made.rows)
 
 def compute():
-    game = pca._options.game()
-    rows = Feed(source, batch, dtype).first()
-    now = stream.begin(game, k, d, dtype, 0)
+    game = pca._result.options.game()
+    rows = Batches(source, batch, dtype).first()
+    now = streaming.begin(game, k, d, dtype, 0)
     with threadpool_limits(1, user_api="blas"):
         for _ in range(-(-n // batch)):
-            now, before = stream.take(game, now, rows, batch), now
+            now, before = streaming.take(game, now, rows, batch), now
             jax.block_until_ready(before.state.step)
         jax.block_until_ready(now.state)
 

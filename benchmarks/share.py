@@ -25,7 +25,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks.gemm import gemm_rate
 from eigengame.algorithms import Remembered
 from eigengame.game.rows import DenseRows
-from eigengame.solver import streaming as stream
+from eigengame.solver import streaming
 
 SHAPES = ((60000, 784, 1024, 16), (100000, 4096, 1024, 32))
 """Rows, columns, rows of a batch and components."""
@@ -49,15 +49,15 @@ def measure(d: int, m: int, k: int) -> tuple[Share, int]:
     rows = DenseRows(jax.device_put(values), jax.device_put(np.ones(m, np.float32)))
     # Small eigenproblems on one thread, as in a fit.
     with threadpool_limits(1, user_api="blas"), tempfile.TemporaryDirectory() as folder:
-        now = stream.begin(game, k, d, np.float32, 0)
+        now = streaming.begin(game, k, d, np.float32, 0)
         for _ in range(5):
-            now = stream.take(game, now, rows, m)
+            now = streaming.take(game, now, rows, m)
         jax.block_until_ready(now.state)
-        program = stream._step.lower(game, rows, now.state, now.moments).compile().as_text()
+        program = streaming._step.lower(game, rows, now.state, now.moments).compile().as_text()
         with jax.profiler.trace(folder, create_perfetto_trace=False):
             began = time.perf_counter()
             for _ in range(UPDATES):
-                now = stream.take(game, now, rows, m)
+                now = streaming.take(game, now, rows, m)
                 jax.block_until_ready(now.state)
             seconds = time.perf_counter() - began
         events = read_events(Path(folder))

@@ -1,4 +1,4 @@
-"""What a fit is good for: projecting rows, and the probabilistic model they are drawn from."""
+"""A fitted model: projection of rows, and the probabilistic model of PCA."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Model(NamedTuple):
     variance : array of shape (k,)
     mean : array of shape (d,)
     noise : float
-        Variance in every direction that no component has.
+        Variance in all other directions.
     """
 
     components: np.ndarray
@@ -33,17 +33,17 @@ class Model(NamedTuple):
     noise: float
 
     def project(self, rows: Any, *, whiten: bool) -> np.ndarray:
-        """Return scores (n, k) in the rows' own precision.
+        """Return scores (n, k) in the precision of the rows.
 
-        The projected mean is subtracted from the scores, so that the rows are never copied.
+        The projected mean is subtracted from the scores, so rows are not copied.
         """
         dtype = np.float32 if rows.dtype == np.float32 else np.float64
         return self._centred(rows @ self.components.T.astype(dtype), whiten)
 
     def score_blocks(self, source: Source, size: int, *, whiten: bool) -> Iterator[np.ndarray]:
-        """Give the scores of a source block by block; rows that are passed over have NaN.
+        """Iterate over the scores of a source block by block; rows that its preparation skips have NaN.
 
-        Rows that are on the device stay there: the components go to them, and scores come back.
+        Rows on a device stay there: only components and scores are transferred.
         """
         there = jax.device_put(self.components) if source.on_device else None
         size = min(size, source.block_rows or size)
@@ -57,27 +57,27 @@ class Model(NamedTuple):
             yield scores
 
     def _centred(self, scores: np.ndarray, whiten: bool) -> np.ndarray:
-        """Return scores of plain rows as those of centred ones, in their precision."""
+        """Return the scores of centred rows from those of plain rows."""
         centre = self.mean @ self.components.T.astype(np.float64)
         scores = scores - centre.astype(scores.dtype)
-        return scores / self._spread().astype(scores.dtype) if whiten else scores
+        return scores / self._deviations().astype(scores.dtype) if whiten else scores
 
     def restore(self, scores: np.ndarray, *, whiten: bool) -> np.ndarray:
         """Return rows (n, d) from scores."""
         dtype = np.float32 if scores.dtype == np.float32 else np.float64
         if whiten:
-            scores = scores * self._spread().astype(dtype)
+            scores = scores * self._deviations().astype(dtype)
         return scores @ self.components.astype(dtype) + self.mean.astype(dtype)
 
     def covariance(self) -> np.ndarray:
-        """Return the model's covariance (d, d)."""
+        """Return the covariance of the model, shape (d, d)."""
         components = self.components.astype(np.float64)
         covariance = (components.T * self._excess()) @ components
         covariance[np.diag_indices_from(covariance)] += self.noise
         return covariance
 
     def precision(self) -> np.ndarray:
-        """Return the inverse of the covariance, by the inversion lemma where there is noise."""
+        """Return the inverse of the covariance, by the matrix inversion lemma if there is noise."""
         if self.noise <= 0:
             return linalg.pinvh(self.covariance())
         components, excess = self.components.astype(np.float64), self._excess()
@@ -95,16 +95,10 @@ class Model(NamedTuple):
         return 0.5 * (norm - np.sum(away * (away @ precision), axis=1))
 
     def _excess(self) -> np.ndarray:
-        """Return what each component has beyond the noise."""
+        """Return the variance of each component beyond the noise."""
         return np.maximum(self.variance - self.noise, 0)
 
-    def _spread(self) -> np.ndarray:
-        """Return standard deviations to divide by, none of them zero."""
-        spread = np.sqrt(self.variance)
-        return np.where(spread > np.finfo(np.float64).tiny, spread, 1)
-
-
-def deterministic_signs(components: np.ndarray) -> np.ndarray:
-    """Return the components each with its largest entry positive: scikit-learn's convention."""
-    largest = components[np.arange(len(components)), np.abs(components).argmax(axis=1)]
-    return components * np.where(largest < 0, -1, 1).astype(components.dtype)[:, None]
+    def _deviations(self) -> np.ndarray:
+        """Return standard deviations to divide by; zeros are replaced by 1."""
+        deviations = np.sqrt(self.variance)
+        return np.where(deviations > np.finfo(np.float64).tiny, deviations, 1)

@@ -1,6 +1,6 @@
-"""Models on disk: one safetensors file, arrays beside JSON. No pickle is written, and none is read.
+"""Model files: one safetensors file with arrays and JSON. No pickle is written or read.
 
-arrays     components, variances, mean, players, and the memory to go on from
+arrays     components, variances, mean, players, and the stream to continue from
 eigengame  JSON: format, version, parameters, certificate, outcome, provenance, features, alleles, layers
 """
 
@@ -26,10 +26,11 @@ from eigengame.preparation import Preparation
 from eigengame.solver.certificate import Certificate, Cluster
 from eigengame.solver.frame import Frame
 from eigengame.solver.moments import Moments
+from eigengame.solver.options import Options
 from eigengame.solver.outcome import Outcome, Status
 from eigengame.solver.parameters import accumulated
-from eigengame.solver.routes import Options
-from eigengame.solver.streaming import Stream
+from eigengame.solver.result import Result
+from eigengame.solver.stream import Stream
 from eigengame.sources import Layers
 
 FORMAT = 2
@@ -38,7 +39,7 @@ FORMAT = 2
 KEY = "eigengame"
 
 SKEW = 1e-2
-"""How far products of two components may be from those of orthonormal ones: far beyond what rounding does."""
+"""Largest error of the inner products of components: far above rounding."""
 
 ARRAYS = (
     "components_",
@@ -59,25 +60,23 @@ NUMBERS = (
 
 
 class ModelFileError(ValueError):
-    """A file that is not a model, or not a whole one; says which and what to do."""
+    """A file that is not a complete model; the message says which and what to do."""
 
 
 def save(estimator: Any, path: Any) -> Path:
-    """Write a fitted estimator; an existing file is replaced only by a whole one."""
+    """Write a fitted estimator. An existing file is replaced atomically."""
     target = Path(path)
     if target.suffix != ".safetensors":
         raise ModelFileError(f"{target}: give a name that ends in .safetensors.")
     if not target.parent.is_dir():
         raise ModelFileError(f"{target.parent} is not a folder: make it first.")
+    result: Result = estimator._result
     arrays = {name: np.asarray(getattr(estimator, name)) for name in ARRAYS}
-    arrays["players"] = np.asarray(estimator._players)
-    if estimator._frame.origin is not None:
-        arrays["origin"] = np.asarray(estimator._frame.origin)
-    stream = estimator._stream
-    if stream is not None:
-        arrays |= {
-            f"stream.{i}": np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(stream))
-        }
+    arrays["players"] = result.players
+    if result.frame.origin is not None:
+        arrays["origin"] = np.asarray(result.frame.origin)
+    leaves = jax.tree.leaves(result.stream)  # none without a stream
+    arrays |= {f"stream.{i}": np.asarray(leaf) for i, leaf in enumerate(leaves)}
     preparation = estimator._preparation
     if preparation is not None:
         arrays |= {f"preparation.{name}": array for name, array in preparation.arrays().items()}
@@ -87,7 +86,7 @@ def save(estimator: Any, path: Any) -> Path:
         "version": __version__,
         "parameters": {name: _plain(value) for name, value in estimator.get_params().items()},
         "numbers": {name: getattr(estimator, name) for name in NUMBERS},
-        "options": asdict(estimator._options) | {"dtype": str(estimator._options.dtype)},
+        "options": asdict(result.options) | {"dtype": str(result.options.dtype)},
         "certificate": {
             name: _listed(value) for name, value in asdict(estimator.certificate_).items()
         },
@@ -99,8 +98,8 @@ def save(estimator: Any, path: Any) -> Path:
         "features": None if names is None else [str(name) for name in names],
         "alleles": estimator._alleles,
         "layers": None if estimator.layers_ is None else estimator.layers_.facts(),
-        "stream_shape": list(estimator._stream_shape),
-        "unit": estimator._frame.unit,
+        "stream_shape": list(result.components.shape),
+        "unit": result.frame.unit,
         "began": {name: _plain(value) for name, value in estimator._began.items()},
         "preparation": None if preparation is None else preparation.facts(),
         "features_before": None if preparation is None else preparation.width,
@@ -111,7 +110,7 @@ def save(estimator: Any, path: Any) -> Path:
 
 
 def load(kind: type, path: Any) -> Any:
-    """Return an estimator of this class as it was when it was written."""
+    """Read an estimator of this class."""
     target = Path(path)
     arrays, facts = read(target)
     try:
@@ -124,16 +123,16 @@ def load(kind: type, path: Any) -> Any:
 
 
 def read(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """Return the arrays of a model file, and its facts; both are as they were written."""
+    """Return the arrays and the facts of a model file, checked."""
     if not path.is_file():
         raise ModelFileError(f"{path} does not exist: check the path (from {Path.cwd()}).")
     try:
         arrays, about = read_arrays(path)
         if KEY not in about:
-            raise ModelFileError(f"{path} is a safetensors file, but no eigengame model.")
+            raise ModelFileError(f"{path} is a safetensors file, but not an eigengame model.")
         facts = json.loads(about[KEY])
         if not isinstance(facts, dict) or not isinstance(facts.get("format"), int):
-            raise ValueError("it does not say which format it has")
+            raise ValueError("its format is missing")
         if facts["format"] > FORMAT:
             raise ModelFileError(
                 f"{path} has format {facts['format']}, written by eigengame {facts.get('version')}: this is "
@@ -146,13 +145,13 @@ def read(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         raise
     except (ValueError, OSError, RecursionError) as error:
         raise ModelFileError(
-            f"{path} is damaged or no safetensors file ({error}): copy or write it again."
+            f"{path} is damaged or not a safetensors file ({error}): copy or write it again."
         ) from None
     return arrays, facts
 
 
 def _refuse_implausible(arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> None:
-    """Raise ValueError where the arrays of a file cannot be those of any fit; those it lacks are found later."""
+    """Raise ValueError if the arrays of a file cannot be the result of a fit. Missing arrays are found later."""
     for name in ARRAYS:
         if name in arrays and not np.isfinite(arrays[name]).all():
             raise ValueError(f"{name} holds numbers that are not finite")
@@ -164,7 +163,7 @@ def _refuse_implausible(arrays: dict[str, np.ndarray], facts: dict[str, Any]) ->
         raise ValueError(f"components_ has shape {components.shape}")
     route = str((facts.get("outcome") or {}).get("route"))
     if route.split(",")[0] in REGISTRY.keys() - {"remembered"}:
-        return  # these algorithms end near orthonormal components, not at them
+        return  # the components of these algorithms are only nearly orthonormal
     products = components.astype(np.float64) @ components.T.astype(np.float64)
     skew = np.abs(products - np.eye(len(components))).max(initial=0)
     if not skew <= SKEW:
@@ -172,10 +171,9 @@ def _refuse_implausible(arrays: dict[str, np.ndarray], facts: dict[str, Any]) ->
 
 
 def _rebuilt(kind: type, arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> Any:
-    """Return the estimator from what was read."""
+    """Return the estimator of a file."""
     estimator = kind(**facts["parameters"])
-    for name in ARRAYS:
-        setattr(estimator, name, arrays[name])
+    estimator._set_result(_result(arrays, facts))
     for name, value in facts["numbers"].items():
         setattr(estimator, name, value)
     if facts["features"] is not None:
@@ -183,28 +181,39 @@ def _rebuilt(kind: type, arrays: dict[str, np.ndarray], facts: dict[str, Any]) -
     estimator._alleles = facts.get("alleles")
     layers = facts.get("layers")
     estimator.layers_ = None if layers is None else Layers.from_facts(layers)
-    options = facts["options"]
-    estimator._options = Options(**options | {"dtype": np.dtype(options["dtype"])})
-    estimator._frame = Frame(arrays.get("origin"), float(facts.get("unit", 1.0)))
-    estimator._players = arrays["players"]
-    estimator._stream_shape = tuple(facts["stream_shape"])
-    # Files written before this was kept: parameters as they were when the file was written.
+    # Files of earlier versions lack this entry: use the parameters at the time of writing.
     estimator._began = facts.get("began", accumulated(facts["parameters"]))
     estimator._provenance = facts["provenance"]
     if facts.get("preparation") is not None:
         estimator._preparation = _preparation(arrays, facts)
-    estimator.certificate_ = _certificate(facts["certificate"])
-    ended = facts["outcome"]
-    estimator.outcome_ = Outcome(Status[ended["outcome"]], ended["route"], ended["passes"])
-    estimator._stream = None
-    if "stream.0" in arrays:
-        with jax.enable_x64(estimator._options.dtype == np.float64):
-            estimator._stream = _stream(arrays)
     return estimator
 
 
+def _result(arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> Result:
+    """Return the result of a fit from its file."""
+    known = {field.name for field in fields(Options)}  # earlier versions wrote more
+    given = {name: value for name, value in facts["options"].items() if name in known}
+    options = Options(**given | {"dtype": np.dtype(given["dtype"])})
+    stream = None
+    if "stream.0" in arrays:
+        with jax.enable_x64(options.dtype == np.float64):
+            stream = _stream(arrays)
+    ended = facts["outcome"]
+    return Result(
+        **{name.rstrip("_"): arrays[name] for name in ARRAYS},
+        noise_variance=facts["numbers"]["noise_variance_"],
+        rows=facts["numbers"]["n_samples_seen_"],
+        certificate=_certificate(facts["certificate"]),
+        outcome=Outcome(Status[ended["outcome"]], ended["route"], ended["passes"]),
+        players=arrays["players"],
+        options=options,
+        frame=Frame(arrays.get("origin"), float(facts.get("unit", 1.0))),
+        stream=stream,
+    )
+
+
 def _preparation(arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> Preparation:
-    """Return the steps that the data went through before the fit."""
+    """Return the preparation of the data."""
     own = {
         name.partition(".")[2]: array
         for name, array in arrays.items()
@@ -214,7 +223,7 @@ def _preparation(arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> Prepar
 
 
 def _stream(arrays: dict[str, np.ndarray]) -> Stream:
-    """Return the game in progress from its leaves, in the order that JAX gives them."""
+    """Return the stream from its leaves, in the order of JAX."""
     nothing: Any = 0
     shell = Stream(
         RememberedState(Memory(*[nothing] * 4), nothing, nothing),
@@ -225,8 +234,9 @@ def _stream(arrays: dict[str, np.ndarray]) -> Stream:
     leaves, tree = jax.tree.flatten(shell)
     found = [jax.device_put(arrays[f"stream.{i}"]) for i in range(len(leaves))]
     stream: Stream = jax.tree.unflatten(tree, found)
-    (one, first), (two, second) = stream.looks
-    return stream._replace(rows=int(stream.rows), looks=((int(one), first), (int(two), second)))
+    (one, first), (two, second) = stream.snapshots
+    snapshots = ((int(one), first), (int(two), second))
+    return stream._replace(rows=int(stream.rows), snapshots=snapshots)
 
 
 def _certificate(facts: dict[str, Any]) -> Certificate:
@@ -246,7 +256,7 @@ def _certificate(facts: dict[str, Any]) -> Certificate:
 
 
 def provenance(estimator: Any) -> dict[str, Any]:
-    """Return where a model comes from: as its file says, or as of now."""
+    """Return the provenance of a model: that of its file, or the present one."""
     return getattr(estimator, "_provenance", None) or {
         "written": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "source": getattr(estimator, "_source", None),
@@ -257,14 +267,14 @@ def provenance(estimator: Any) -> dict[str, Any]:
 
 
 def _listed(value: Any) -> Any:
-    """Return arrays as lists, with null for what is not finite: JSON has no NaN."""
+    """Return arrays as lists, with null for numbers that are not finite: JSON has no NaN."""
     if isinstance(value, np.ndarray):
         return [None if not math.isfinite(one) else float(one) for one in value]
     return value
 
 
 def _plain(value: Any) -> Any:
-    """Return a parameter as JSON; a random state that is not a number is not kept."""
+    """Return a parameter as JSON; a random state that is not a number is not stored."""
     if isinstance(value, np.generic):
         return value.item()
     return value if value is None or isinstance(value, (bool, int, float, str)) else None

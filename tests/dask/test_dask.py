@@ -17,19 +17,15 @@ from scipy import sparse
 
 from eigengame import EigenGamePCA, Status, as_source, metrics, prepare, testing
 from eigengame.dask import partitions as parts
-from eigengame.dask.engine import (
-    DaskEngine,
-    DaskReading,
-    DaskRun,
-    tree,
-)
-from eigengame.dask.merge import Told, merged, unpacked
-from eigengame.dask.worker import PartFold, part_game
-from eigengame.sharding.placement import ONE_DEVICE
-from eigengame.solver import streaming as stream
-from eigengame.solver.covariance import accumulated
+from eigengame.dask.engine import DaskEngine
+from eigengame.dask.merge import GameMessage, merged, unpacked
+from eigengame.dask.passes import tree
+from eigengame.dask.worker import PartitionFold, fold_partition
+from eigengame.solver import streaming
+from eigengame.solver.covariance import accumulate_scatter
 from eigengame.solver.frame import Frame
-from eigengame.solver.routes import Options
+from eigengame.solver.options import Options
+from eigengame.solver.plan import Problem
 from eigengame.sources import SourceError
 from eigengame.sources.npy import NpySource
 
@@ -171,21 +167,26 @@ def test_a_killed_worker_costs_its_blocks_and_nothing_else(client, on_threads, t
         time.sleep(0.05)
 
 
+def passes_over(blocks):
+    """Return passes of the default scheduler over a Dask array."""
+    problem, engine = Problem(as_source(blocks), OPTIONS, batch_size=256), DaskEngine()
+    return engine.passes(problem, engine.plan(problem, K), [])
+
+
 @pytest.fixture(scope="module")
 def told():
     """Return what each of eight blocks tells of its game, with its rows."""
-    reading = DaskReading(
-        DaskEngine(), as_source(BLOCKS), PLAIN, np.float64, batch_size=256, players=12
-    )
-    begun = stream.begin(PLAIN, K, D, np.float64, 0)
-    fold = PartFold.of(reading.feed, reading.parts, PLAIN, partial(stream.take, PLAIN), begun)
-    return [part_game(fold, block, i, Frame(), None) for i, block in enumerate(np.split(X, 8))]
+    passes = passes_over(BLOCKS)
+    begun = streaming.begin(PLAIN, K, D, np.float64, 0)
+    step = partial(streaming.take, PLAIN)
+    fold = PartitionFold.of(passes.batches, passes.partitions, PLAIN, step, begun)
+    return [fold_partition(fold, block, i, Frame(), None) for i, block in enumerate(np.split(X, 8))]
 
 
 def test_what_travels_is_players_strengths_and_moments(told):
     for count, state in told:
         assert count == 500
-        assert isinstance(state, Told)
+        assert isinstance(state, GameMessage)
         arrays = [one for one in state if isinstance(one, np.ndarray)]
         assert sum(one.size for one in arrays) == 12 * (D + 1) + 2 * D + 1
         # Each array's dtype and shape, and the names of classes, take about a thousand bytes.
@@ -248,16 +249,14 @@ def test_all_components_or_a_share_of_the_variance_take_as_many_as_on_one_machin
 
 def test_a_pass_for_the_covariance_is_a_tree_of_sums_and_exact_moments():
     """The other route that a fit on Dask may take."""
-    reading = DaskReading(
-        DaskEngine(), as_source(BLOCKS), PLAIN, np.float64, batch_size=256, players=12
-    )
-    scatter = accumulated(reading, D, ONE_DEVICE, center=True)
+    scatter = accumulate_scatter(passes_over(BLOCKS), center=True)
     assert scatter.rows == N
     about = X - X.mean(axis=0)
     assert np.linalg.norm(scatter.matrix - about.T @ about, 2) <= 2 * scatter.error
     assert scatter.error < 1e-8 * np.trace(scatter.matrix)
     np.testing.assert_allclose(scatter.moments.mean, X.mean(axis=0), atol=1e-12)
-    assert DaskRun(as_source(BLOCKS[:, :6]), None, OPTIONS, "auto", 256)._route(K) == "covariance"
+    few = Problem(as_source(BLOCKS[:, :6]), OPTIONS, algorithm="auto")
+    assert DaskEngine().plan(few, K).route == "covariance"
 
 
 def test_weights_are_shared_out_with_their_rows():
@@ -273,7 +272,7 @@ def test_a_mean_far_from_zero_costs_no_accuracy_in_float32_on_threads():
     """Threads have their own switch of precision: here float32, beside tests that play in float64."""
     far = da.concatenate([BLOCKS] * 2).astype("float32") + np.float32(1e3)
     found = game().fit(far)
-    assert found._options.dtype == np.float32
+    assert found._result.options.dtype == np.float32
     assert angle(found) < NEAR
     # Rows of about 1000 in float32 are known to 6e-5.
     np.testing.assert_allclose(found.mean_ - 1e3, X.mean(axis=0), atol=1e-4)

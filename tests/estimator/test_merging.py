@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from eigengame.estimator.compatible import feature_order
 
 from eigengame import EigenGamePCA, metrics
-from eigengame.estimator.compatible import feature_order
 
 pandas = pytest.importorskip("pandas")
 
@@ -98,8 +98,8 @@ def test_parts_in_float32_and_float64_merge_in_the_finer(first):
     parts = EigenGamePCA(K, random_state=0).fit(x), stream(y)
     one, other = parts if first == "fit" else parts[::-1]
     merged = one.merge(other)
-    assert merged._stream.state.memory.players.dtype == np.float64
-    assert merged._options.dtype == np.float64
+    assert merged._result.stream.state.memory.players.dtype == np.float64
+    assert merged._result.options.dtype == np.float64
     both = np.concatenate([x, y])
     assert largest_angle(merged, both) < 0.05
     assert largest_angle(merged.partial_fit(x), np.concatenate([both, x])) < 0.05

@@ -5,7 +5,7 @@ import pytest
 from sklearn.base import clone
 
 from eigengame import EigenGamePCA, metrics
-from eigengame.solver import streaming as stream
+from eigengame.solver import streaming
 
 N, D, K = 300, 12, 3
 
@@ -90,10 +90,10 @@ def test_a_small_fit_in_float64_goes_on_in_float64(tmp_path):
     again = EigenGamePCA.load(pca.save(tmp_path / "model.safetensors"))
     both = np.concatenate([x, y])
     for one in (pca, again):
-        assert one._options.dtype == np.float64
+        assert one._result.options.dtype == np.float64
         one.partial_fit(y.astype("float32"))
-        memory, moments = one._stream.state.memory, one._stream.moments
-        held = [*memory, *moments, *(look for _, look in one._stream.looks)]
+        memory, moments = one._result.stream.state.memory, one._result.stream.moments
+        held = [*memory, *moments, *(found for _, found in one._result.stream.snapshots)]
         assert {str(array.dtype) for array in held} == {"float64"}
         assert one.components_.dtype == np.float64
         np.testing.assert_allclose(one.mean_, both.mean(axis=0), rtol=1e-7)
@@ -123,13 +123,13 @@ def test_a_mesh_is_refused_rather_than_ignored(first):
 
 
 def test_ragged_batches_share_their_compilations(monkeypatch):
-    seen, take = set(), stream.take
+    seen, take = set(), streaming.take
 
     def noted(algorithm, memory, rows, count, **options):
         seen.add(rows.values.shape)
         return take(algorithm, memory, rows, count, **options)
 
-    monkeypatch.setattr(stream, "take", noted)
+    monkeypatch.setattr(streaming, "take", noted)
     pca = EigenGamePCA(K, random_state=0)
     for n in (33, 40, 47, 50, 64):
         pca.partial_fit(rows(n=n))

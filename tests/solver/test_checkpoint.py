@@ -11,7 +11,7 @@ from sklearn.datasets import load_digits
 
 from eigengame import Checkpoint, EigenGamePCA, Interrupted
 from eigengame._system.files import written_whole
-from eigengame.solver.checkpoint import CheckpointError, Keeper
+from eigengame.solver.checkpoint import CheckpointError, CheckpointStore
 
 X = load_digits().data.astype("float32").repeat(3, axis=0)
 OPTIONS = {"n_components": 4, "batch_size": 512, "random_state": 3}
@@ -149,19 +149,19 @@ def test_a_corrupt_checkpoint_is_named_with_the_remedy(tmp_path):
 
 
 def test_a_full_disk_leaves_the_last_good_checkpoint(tmp_path, monkeypatch):
-    keeper = Keeper(tmp_path, {}, {})
+    keeper = CheckpointStore(tmp_path, {}, {})
     carry = {"a": np.arange(4.0)}
-    keeper.keep(0, carry, 10)
+    keeper.write(0, carry, 10)
 
     def full(*_):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(CheckpointError, match=r"No space left on device.*still good"):
-        keeper.keep(0, {"a": np.zeros(4)}, 20)
+        keeper.write(0, {"a": np.zeros(4)}, 20)
     keeper.close()
     monkeypatch.undo()
-    kept, row, ended = Keeper(tmp_path, {}, {}).recall(0, carry)
+    kept, row, ended = CheckpointStore(tmp_path, {}, {}).read(0, carry)
     np.testing.assert_array_equal(kept["a"], carry["a"])
     assert (row, ended) == (10, False)
     there = sorted(p.name for p in tmp_path.iterdir())
@@ -241,11 +241,11 @@ def test_a_run_of_another_process_is_noticed_and_its_end_too(tmp_path):
     try:
         other.stdout.readline()
         with pytest.raises(CheckpointError, match=f"in use by another run .process {other.pid} on"):
-            Keeper(tmp_path, {}, {})
+            CheckpointStore(tmp_path, {}, {})
     finally:
         other.kill()
         other.communicate()
-    Keeper(tmp_path, {}, {}).close()
+    CheckpointStore(tmp_path, {}, {}).close()
 
 
 def test_a_fit_that_fails_gives_the_folder_back(tmp_path):

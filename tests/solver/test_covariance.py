@@ -7,11 +7,10 @@ import pytest
 
 from eigengame import as_source, testing
 from eigengame.metrics import angular_error
-from eigengame.sharding.placement import ONE_DEVICE
-from eigengame.solver.batches import Feed
-from eigengame.solver.covariance import Scatter, accumulated, solved
+from eigengame.solver.batches import Batches
+from eigengame.solver.covariance import Scatter, accumulate_scatter, solve_scatter
 from eigengame.solver.moments import no_moments
-from eigengame.solver.passes import Reading
+from eigengame.solver.passes import SourcePasses
 from eigengame.solver.rounding import gamma
 
 D, N, K = 12, 90, 4
@@ -34,8 +33,8 @@ def test_the_matrix_is_that_of_the_data_within_its_error(far, dtype):
     rows = (np.random.default_rng(0).standard_normal((N, D)) / np.arange(1, D + 1) + far).astype(
         dtype
     )
-    reading = Reading(Feed(as_source(rows), 32, np.dtype("float32")))
-    found = accumulated(reading, D, ONE_DEVICE, center=True)
+    reading = SourcePasses(Batches(as_source(rows), 32, np.dtype("float32")))
+    found = accumulate_scatter(reading, center=True)
     off = np.linalg.norm(found.matrix - exact_scatter(rows), 2)
     assert off <= found.error
     assert found.error < 1e-9 * np.trace(found.matrix)
@@ -55,7 +54,7 @@ def given(spectrum, error):
 def test_the_error_of_the_matrix_counts_over_the_gap():
     spectrum = np.append([1.0, 1 - 1e-4], 0.3 * testing.harmonic(D - 2))
     scatter, truth = given(spectrum, 1e-6)
-    found, kept = solved(scatter, 8, K, scale=1.0, tol=1e-3, dtype=np.float64)
+    found, kept = solve_scatter(scatter, 8, K, scale=1.0, tol=1e-3, dtype=np.float64)
     true = angular_error(kept[:K], np.linalg.eigh(truth)[1].T[::-1])
     assert true[0] > 0.009
     assert (true <= found.angle).all()
@@ -67,24 +66,24 @@ def test_the_error_of_the_matrix_counts_over_the_gap():
 def test_what_lies_beyond_the_players_is_known_up_to_rounding():
     spectrum = testing.harmonic(D)
     scatter, _ = given(spectrum, 1e-6)
-    found, _ = solved(scatter, 8, K, scale=1.0, tol=1e-3, dtype=np.float64)
+    found, _ = solve_scatter(scatter, 8, K, scale=1.0, tol=1e-3, dtype=np.float64)
     assert spectrum[8] + 1e-6 <= found.level < spectrum[8] + 1e-5
     exact, _ = given(spectrum, 0.0)
-    found, _ = solved(exact, 8, K, scale=1.0, tol=1e-3, dtype=np.float64)
+    found, _ = solve_scatter(exact, 8, K, scale=1.0, tol=1e-3, dtype=np.float64)
     assert spectrum[8] < found.level < spectrum[8] + 1e-12
 
 
 def test_the_product_with_the_matrix_is_rounded_too():
     # Diagonal, so that residuals of the eigenproblem are zero: what is left is the rounding that is allowed for.
     scatter = Scatter(np.diag(np.arange(D, 0, -1.0)), no_moments(D, np.float64), N, 0.0)
-    found, _ = solved(scatter, 8, K, scale=1.0, tol=1e-3, dtype=np.float64)
+    found, _ = solve_scatter(scatter, 8, K, scale=1.0, tol=1e-3, dtype=np.float64)
     least = gamma(D + 8) * np.linalg.norm(scatter.matrix)
     assert found.level >= (D - 8) + least
 
 
 def test_with_all_eigenvectors_kept_nothing_lies_beyond():
     scatter, _ = given(testing.harmonic(D), 1e-9)
-    found, kept = solved(scatter, D, K, scale=2.0, tol=1e-3, dtype=np.float32)
+    found, kept = solve_scatter(scatter, D, K, scale=2.0, tol=1e-3, dtype=np.float32)
     assert found.level == 0
     assert kept.dtype == np.float32
     assert (found.angle < 1e-6).all()

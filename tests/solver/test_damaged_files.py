@@ -10,7 +10,7 @@ from safetensors.numpy import load_file, save_file
 
 from eigengame import EigenGamePCA
 from eigengame.model_file import ModelFileError
-from eigengame.solver.checkpoint import CheckpointError, Keeper
+from eigengame.solver.checkpoint import CheckpointError, CheckpointStore
 
 FLIPS = 400
 
@@ -36,7 +36,9 @@ def flipped(whole, seed=0):
 def numbers(model):
     """Return all that a model computes with, and what it says of itself."""
     arrays = {name: one for name, one in vars(model).items() if isinstance(one, np.ndarray)}
-    arrays |= {str(i): np.asarray(one) for i, one in enumerate(jax.tree.leaves(model._stream))}
+    arrays |= {
+        str(i): np.asarray(one) for i, one in enumerate(jax.tree.leaves(model._result.stream))
+    }
     said = [model.get_params(), model.outcome_, str(model.certificate_), model.n_samples_seen_]
     return arrays, [*said, model.noise_variance_, model._provenance]
 
@@ -62,14 +64,14 @@ def test_no_flipped_bit_of_a_model_changes_what_is_read(pca, tmp_path):
 def test_no_flipped_bit_of_a_checkpoint_changes_what_is_recalled(tmp_path):
     start = {"a": np.zeros((3, 4)), "b": np.zeros(5, np.float32), "rows": 0}
     carry = {"a": np.arange(12.0).reshape(3, 4), "b": np.ones(5, np.float32), "rows": 7}
-    keeper = Keeper(tmp_path, {}, {})
-    keeper.keep(2, carry, 7)
+    keeper = CheckpointStore(tmp_path, {}, {})
+    keeper.write(2, carry, 7)
     path = tmp_path / "pass-0002.safetensors"
     refused = 0
     for damaged in flipped(path.read_bytes()):
         path.write_bytes(damaged)
         try:
-            found, row, ended = keeper.recall(2, start)
+            found, row, ended = keeper.read(2, start)
         except CheckpointError:
             refused += 1
             continue
@@ -81,7 +83,7 @@ def test_no_flipped_bit_of_a_checkpoint_changes_what_is_recalled(tmp_path):
 
 def test_no_byte_of_the_facts_of_a_run_can_be_another_one(tmp_path):
     facts = {"tol": 0.5}, {"shape": [3, 4], "content": "abc"}
-    Keeper(tmp_path, *facts, seed=5).close()
+    CheckpointStore(tmp_path, *facts, seed=5).close()
     path = tmp_path / "run.json"
     whole = path.read_bytes()
     for place in range(len(whole)):
@@ -89,7 +91,7 @@ def test_no_byte_of_the_facts_of_a_run_can_be_another_one(tmp_path):
         damaged[place] ^= 1 << place % 8
         path.write_bytes(damaged)
         try:
-            keeper = Keeper(tmp_path, *facts, seed=9)
+            keeper = CheckpointStore(tmp_path, *facts, seed=9)
         except CheckpointError:
             continue
         assert keeper.seed == 5  # the bit was in the blanks between facts
@@ -112,20 +114,20 @@ def test_no_byte_of_the_facts_of_a_run_can_be_another_one(tmp_path):
 def test_other_json_is_not_taken_for_the_facts_of_a_run(tmp_path, text):
     (tmp_path / "run.json").write_text(text, encoding="latin-1")
     with pytest.raises(CheckpointError, match=r"damaged.*remove the folder"):
-        Keeper(tmp_path, {}, {})
+        CheckpointStore(tmp_path, {}, {})
 
 
 def test_a_checkpoint_of_another_pass_or_run_is_refused(tmp_path):
     carry = {"a": np.arange(4.0)}
-    keeper = Keeper(tmp_path / "one", {}, {})
-    keeper.keep(0, carry, 4, ended=True)
+    keeper = CheckpointStore(tmp_path / "one", {}, {})
+    keeper.write(0, carry, 4, ended=True)
     (tmp_path / "one" / "pass-0000.safetensors").rename(tmp_path / "one" / "pass-0001.safetensors")
     with pytest.raises(CheckpointError, match="its number is 0, not 1"):
-        keeper.recall(1, carry)
-    other = Keeper(tmp_path / "two", {"tol": 1}, {})
+        keeper.read(1, carry)
+    other = CheckpointStore(tmp_path / "two", {"tol": 1}, {})
     (tmp_path / "one" / "pass-0001.safetensors").rename(tmp_path / "two" / "pass-0000.safetensors")
     with pytest.raises(CheckpointError, match="its run is"):
-        other.recall(0, carry)
+        other.read(0, carry)
 
 
 def edited(path, change=None, facts=None, digest=False):

@@ -4,6 +4,7 @@ Each of these data sets was once certified to be within an angle that it was not
 """
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -180,7 +181,8 @@ def test_certify_of_shifted_data_holds_where_components_are_off(shift):
         # Components that are 0.05 rad off.
         exact = truth(data, 6)
         pca.components_ = math.cos(0.05) * exact[:2] + math.sin(0.05) * exact[[2, 3]]
-        pca._players = np.vstack([pca.components_, exact[2:]])
+        players = np.vstack([pca.components_, exact[2:]])
+        pca._result = replace(pca._result, components=pca.components_, players=players)
         moved = np.round(data, 6) + shift * rng.integers(1, 3, 6)
         found = pca.certify(moved)
         true = angular_error(pca.components_, truth(moved, 2))

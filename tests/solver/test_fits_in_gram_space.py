@@ -8,8 +8,8 @@ import pytest
 import eigengame as eg
 from eigengame.linalg import offload as on_host
 from eigengame.metrics import angular_error
-from eigengame.solver import plan, routes
-from eigengame.solver import wide_streaming as wide_stream
+from eigengame.solver import memory, plan
+from eigengame.solver.options import Options
 
 N, D, BATCH, K = 96, 60, 16, 4
 
@@ -31,28 +31,29 @@ def source():
 @pytest.mark.parametrize(("center", "hosted"), [(True, False), (False, False), (True, True)])
 def test_a_fit_that_keeps_to_gram_space_is_the_fit(source, center, hosted, monkeypatch):
     options = {"center": center, "algorithm": "remembered", "batch_size": BATCH, "random_state": 0}
-    passes = []
-    one_pass = wide_stream.one_pass
+    plans = []
 
-    def told(*given, **named):
-        passes.append(named["hosted"])
-        return one_pass(*given, **named)
+    class Noting:
+        def plan(self, plan):
+            plans.append(plan)
+
+        def batch(self, at):
+            pass
 
     traced, played = [], eg.algorithms.Remembered._played
     monkeypatch.setattr(
         eg.algorithms.Remembered, "_played", lambda *given: traced.append(1) or played(*given)
     )
-    monkeypatch.setattr(wide_stream, "one_pass", told)
     usual = eg.EigenGamePCA(K, **options).fit(source)
-    monkeypatch.setattr(routes, "kernels_fit", lambda wide, rows: True)
+    monkeypatch.setattr(plan, "kernels_fit", lambda wide, rows: True)
     if hosted:
         # Blocks that do not divide the features, and a device with room for little more than the rows.
         monkeypatch.setattr(on_host, "BLOCK", 25)
-        monkeypatch.setattr(plan, "BLOCK", 25)
+        monkeypatch.setattr(memory, "BLOCK", 25)
         monkeypatch.setattr(jax, "default_backend", lambda: "other")
-        monkeypatch.setattr(plan, "available", lambda: 24_000)
-    pca = eg.EigenGamePCA(K, **options).fit(source)
-    assert passes == [hosted]
+        monkeypatch.setattr(memory, "available", lambda: 24_000)
+    pca = eg.EigenGamePCA(K, **options).fit(source, progress=Noting())
+    assert [one.space for one in plans] == ["gram on the host" if hosted else "gram with overlaps"]
     # Not once for each batch: what is small is compiled, where players are on the host too.
     assert len(traced) <= 2
     # Eight directions in all, and twelve players: a memory of everything, whatever the start.
@@ -64,9 +65,9 @@ def test_a_fit_that_keeps_to_gram_space_is_the_fit(source, center, hosted, monke
 
 
 def test_players_and_mean_together_are_what_kernels_take():
-    options = routes.Options(center=True)
-    assert options.on_device(32).players(32, 10**6) + 1 == 48
-    assert options.on_device(16).players(16, 10**6) + 1 == 32
-    # More than kernels take, and a number that was asked for, stay as they are.
-    assert options.on_device(60) == options
-    assert routes.Options(extra=3).on_device(8).extra == 3
+    options = Options(center=True)
+    assert plan._extra_for_kernels(options, 32).players(32, 10**6) + 1 == 48
+    assert plan._extra_for_kernels(options, 16).players(16, 10**6) + 1 == 32
+    # More than kernels take, and a number that was given, stay as they are.
+    assert plan._extra_for_kernels(options, 60) == options
+    assert plan._extra_for_kernels(Options(extra=3), 8).extra == 3

@@ -1,6 +1,6 @@
 """Forgetting together with further passes: refinement and certificates of the weighted problem."""
 
-from types import SimpleNamespace
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,8 +10,10 @@ from scipy import sparse
 
 from eigengame import EigenGamePCA, metrics, prepare
 from eigengame.solver.forgetting import faded_weights
+from eigengame.solver.frame import Frame
 from eigengame.solver.moments import Moments
-from eigengame.solver.routes import Fitted, Options
+from eigengame.solver.options import Options
+from eigengame.solver.result import Found, result_of
 
 N, D, K = 300, 12, 3
 FORGET = 0.99
@@ -136,10 +138,11 @@ def test_shares_of_variance_never_exceed_one(forget, how, seed):
 
 def test_shares_above_one_are_an_error():
     fitted = EigenGamePCA(K, random_state=0).fit(drifting())
-    strengths = fitted.singular_values_**2
-    found = SimpleNamespace(strengths=strengths)
-    small = Moments(np.float64(N), np.zeros(D), np.full(D, strengths.sum() / D / 60))
+    result, values = fitted._result, fitted.singular_values_**2
+    small = Moments(np.float64(N), np.zeros(D), np.full(D, values.sum() / D / 60))
+    found = Found(result.players, values, result.certificate, result.outcome, small, N)
     with pytest.raises(ArithmeticError, match="more than the total"):
-        Fitted(found, small, N).ratios(Options())
-    close = small._replace(scatter=np.full(D, strengths.sum() / D * (1 - 1e-14)))
-    assert Fitted(found, close, N).ratios(Options()).sum() == pytest.approx(1)
+        result_of(found, Options(), Frame())
+    close = small._replace(scatter=np.full(D, values.sum() / D * (1 - 1e-14)))
+    shares = result_of(replace(found, moments=close), Options(), Frame()).explained_variance_ratio
+    assert shares.sum() == pytest.approx(1)

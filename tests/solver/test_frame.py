@@ -8,7 +8,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from eigengame import EigenGamePCA, as_source
-from eigengame.solver.batches import Feed
+from eigengame.solver.batches import Batches
 from eigengame.solver.frame import Frame, frame_of, in_range
 
 SINGLE, DOUBLE = np.dtype("float32"), np.dtype("float64")
@@ -69,7 +69,7 @@ def test_sparse_rows_have_a_unit_but_no_origin():
     assert frame.origin is None
     assert frame.unit < 1e-18
     with jax.enable_x64(False):
-        batch = next(Feed(as_source(data), 8, SINGLE, frame=frame)())
+        batch = next(Batches(as_source(data), 8, SINGLE, frame=frame)())
     assert np.abs(batch.rows.entries).max() > 1e-3
 
 

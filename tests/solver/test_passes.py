@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from eigengame.solver.batches import Feed, ahead
+from eigengame.solver.batches import Batches, ahead
 from eigengame.solver.frame import Frame
-from eigengame.solver.passes import Reading
+from eigengame.solver.passes import SourcePasses
 from eigengame.sources import Block, Sequential, as_source
 from eigengame.sources._base import recut
 
@@ -61,7 +61,7 @@ def test_weights_and_sparse_rows_survive_a_recut():
 @pytest.mark.parametrize("depth", [0, 1, 3])
 def test_batches_have_one_shape_and_padding_counts_nothing(depth):
     for data in (X, SPARSE):
-        batches = list(Feed(as_source(data), 8, np.dtype("float64"), ahead=depth)())
+        batches = list(Batches(as_source(data), 8, np.dtype("float64"), ahead=depth)())
         assert [batch.read for batch in batches] == [8, 8, 8, 8, 5]
         assert {dense(batch).shape for batch in batches} == {(8, D)}
         found = np.concatenate([dense(batch) for batch in batches])
@@ -74,7 +74,7 @@ def test_batches_have_one_shape_and_padding_counts_nothing(depth):
 
 def test_weights_origin_and_cursor_reach_the_rows():
     weights, origin = np.arange(N) % 3 * 1.0, np.full(D, 2.0)
-    feed = Feed(as_source(X), 8, np.dtype("float64"), weights, Frame(origin))
+    feed = Batches(as_source(X), 8, np.dtype("float64"), weights, Frame(origin))
     found = np.concatenate([dense(batch) for batch in feed(10)])[: N - 10]
     np.testing.assert_allclose(found, np.sqrt(weights[10:, None]) * (X[10:] - 2), atol=1e-14)
 
@@ -90,7 +90,7 @@ def test_whole_numbers_travel_as_they_are():
     image = RNG.integers(0, 255, (N, D)).astype(np.uint8)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(jax, "device_put", noted)
-        batches = list(Feed(as_source(image), 8, np.dtype("float32"), ahead=0)())
+        batches = list(Batches(as_source(image), 8, np.dtype("float32"), ahead=0)())
     assert np.uint8 in sent
     assert np.float64 not in sent
     assert dense(batches[0]).dtype == np.float32
@@ -141,7 +141,7 @@ START = (jnp.zeros(D), 0)
 
 
 def test_a_fold_takes_every_row_once():
-    total, seen = Reading(Feed(as_source(X), 8, np.dtype("float64"))).fold(
+    total, seen = SourcePasses(Batches(as_source(X), 8, np.dtype("float64"))).fold(
         summed, START, task="sum"
     )
     assert seen == N
@@ -155,13 +155,15 @@ def test_rows_of_weight_zero_in_a_block_are_read_but_not_counted():
         def pieces(self):
             return [Block(X, (np.arange(N) % 2).astype(float))]
 
-    total, seen = Reading(Feed(Skipping(), 8, np.dtype("float64"))).fold(summed, START, task="sum")
+    total, seen = SourcePasses(Batches(Skipping(), 8, np.dtype("float64"))).fold(
+        summed, START, task="sum"
+    )
     assert seen == N // 2
     np.testing.assert_allclose(total, X[1::2].sum(axis=0), atol=1e-12)
 
 
 def test_a_stream_that_can_be_read_once_says_so_at_the_second_pass():
-    reading = Reading(Feed(as_source(iter([X])), 8, np.dtype("float64")))
+    reading = SourcePasses(Batches(as_source(iter([X])), 8, np.dtype("float64")))
     reading.fold(summed, START, task="sum")
     with pytest.raises(ValueError, match=r"can be read once.*passes=1"):
         reading.fold(summed, START, task="sum")
@@ -180,8 +182,8 @@ def test_watchers_hear_of_every_batch_and_may_end_a_pass_that_can_be_ended():
         return {"rows": carry[1]}
 
     watcher = Noting()
-    reading = Reading(Feed(as_source(X), 16, np.dtype("float64")), [watcher])
-    reading.fold(summed, START, task="sum", tell=tell)
+    reading = SourcePasses(Batches(as_source(X), 16, np.dtype("float64")), [watcher])
+    reading.fold(summed, START, task="sum", report=tell)
     assert watcher.heard == [
         ("sum", 1, 16, N, False, {"rows": 16}),
         ("sum", 1, 32, N, False, {"rows": 32}),
@@ -189,6 +191,6 @@ def test_watchers_hear_of_every_batch_and_may_end_a_pass_that_can_be_ended():
         ("sum", 1, N, N, True, {"rows": N}),
     ]
     for can_end, seen in ((tell, 16), (None, N)):
-        reading = Reading(Feed(as_source(X), 16, np.dtype("float64")), [Noting(stop_at=10)])
-        assert reading.fold(summed, START, task="sum", tell=can_end)[1] == seen
+        reading = SourcePasses(Batches(as_source(X), 16, np.dtype("float64")), [Noting(stop_at=10)])
+        assert reading.fold(summed, START, task="sum", report=can_end)[1] == seen
         assert reading.stopped

@@ -9,34 +9,34 @@ import pytest
 
 from eigengame import metrics, testing
 from eigengame.game import as_rows
-from eigengame.solver import refine
+from eigengame.solver import refine as refinement
 from eigengame.solver.outcome import Status
-from eigengame.solver.passes import Given
 from eigengame.solver.products import improve, measure
 from eigengame.solver.refine import (
     RISK,
     Goal,
     certify,
+    certify_by_one_pass,
     check,
-    measured_only,
-    refined,
+    refine,
     share_of_risk,
 )
 from eigengame.solver.rounding import Rounding
+from tests.solver.row_passes import RowPasses
 
 D, K = 40, 4
 PROBLEM = testing.rows_with(testing.harmonic(D), 120, seed=6)
 
 
 def halves(dtype="float64"):
-    return Given(*(as_rows(half.astype(dtype)) for half in np.split(PROBLEM.data, 2)))
+    return RowPasses(*(as_rows(half.astype(dtype)) for half in np.split(PROBLEM.data, 2)))
 
 
 def goal_of(dtype="float64", data=PROBLEM.data, **options):
     squares = float(np.sum(data.astype(np.float64) ** 2))
     rounding = Rounding.probable(dtype, data.shape[1], len(data), 1, squares)
-    settings = {"passes": 40, "tol": 1e-3, "mean": None, "k": K, "scale": 1.0, "seed": 0}
-    settings |= {"source": halves(dtype), "rounding": rounding} | options
+    settings = {"max_passes": 40, "tol": 1e-3, "mean": None, "k": K, "scale": 1.0, "seed": 0}
+    settings |= {"passes": halves(dtype), "rounding": rounding} | options
     return Goal(**settings)
 
 
@@ -59,24 +59,24 @@ def test_a_mean_is_taken_off_exactly():
     shifted = PROBLEM.data + np.linspace(1, 3, D)
     about = shifted - shifted.mean(axis=0)
     rows = as_rows(shifted)
-    now = measure(Given(rows), start(), jnp.asarray(shifted.mean(axis=0)))
+    now = measure(RowPasses(rows), start(), jnp.asarray(shifted.mean(axis=0)))
     players, images = (np.asarray(part) for part in now.players)
     np.testing.assert_allclose(images, players @ about.T @ about, atol=1e-9)
 
 
 @pytest.mark.parametrize("tol", [0.1, 1e-3, 1e-6])
 def test_refinement_ends_certified_within_tol(tol):
-    found = refined(goal_of(tol=tol), start(), route="test", used=0)
+    found = refine(goal_of(tol=tol), start(), route="test", used=0)
     assert found.outcome.status is Status.CONVERGED
     assert found.certificate.kind == "certified"
     assert found.certificate.angle.max() <= tol
-    assert metrics.angular_error(found.components, PROBLEM.components).max() <= tol
-    np.testing.assert_allclose(found.strengths, PROBLEM.eigenvalues[:K], rtol=max(tol**2, 1e-12))
+    assert metrics.angular_error(found.players[:K], PROBLEM.components).max() <= tol
+    np.testing.assert_allclose(found.certificate.rayleigh, PROBLEM.eigenvalues[:K], rtol=max(tol**2, 1e-12))
 
 
 def test_where_the_probes_allow_more_outside_the_players_are_refined_further():
     # Few extra players: the level shown by the probes is well above the one assumed before.
-    found = refined(goal_of(tol=0.01, passes=60), start(extra=2), route="test", used=0)
+    found = refine(goal_of(tol=0.01, max_passes=60), start(extra=2), route="test", used=0)
     assert found.outcome.status is Status.CONVERGED
     assert found.certificate.kind == "certified"
     assert found.certificate.angle.max() <= 0.01
@@ -86,23 +86,23 @@ def test_components_too_close_to_the_rest_are_unproven():
     # Value 4 is a thousandth above value 5: no probe can tell them apart in a few powers.
     spectrum = np.concatenate([[1.0, 0.8, 0.6, 0.4], 0.3996 * testing.harmonic(D - 4)])
     problem = testing.rows_with(spectrum, 120, seed=6)
-    goal = goal_of(data=problem.data, source=Given(as_rows(problem.data)), passes=300)
-    found = refined(goal, jnp.asarray(problem.components[:K]), route="test", used=0)
+    goal = goal_of(data=problem.data, passes=RowPasses(as_rows(problem.data)), max_passes=300)
+    found = refine(goal, jnp.asarray(problem.components[:K]), route="test", used=0)
     assert found.outcome.status is not Status.CONVERGED
     assert found.certificate.angle[3] == math.pi / 2
     assert found.certificate.streak(1e-3) <= 3
 
 
 def test_passes_are_never_exceeded_and_the_outcome_says_so():
-    found = refined(goal_of(tol=1e-9, passes=3), start(), route="test", used=0)
+    found = refine(goal_of(tol=1e-9, max_passes=3), start(), route="test", used=0)
     assert found.outcome.passes == 3
     assert found.outcome.status is Status.PASSES_SPENT
     assert found.certificate.kind == "conditional"
 
 
 def test_float32_ends_at_its_floor_with_a_certificate_of_the_best_it_had():
-    found = refined(
-        goal_of("float32", tol=1e-12, passes=60), start("float32"), route="test", used=0
+    found = refine(
+        goal_of("float32", tol=1e-12, max_passes=60), start("float32"), route="test", used=0
     )
     assert found.outcome.status is Status.FLOOR_REACHED
     assert found.outcome.passes < 60
@@ -110,7 +110,7 @@ def test_float32_ends_at_its_floor_with_a_certificate_of_the_best_it_had():
     # The data as given are the rows in float32.
     data = PROBLEM.data.astype("float32").astype("float64")
     truth = np.linalg.eigh(data.T @ data)[1].T[::-1][:K]
-    true = metrics.angular_error(found.components.astype("float64"), truth)
+    true = metrics.angular_error(found.players[:K].astype("float64"), truth)
     assert (true <= found.certificate.angle).all()
     assert true.max() < 1e-4
 
@@ -120,17 +120,17 @@ def test_a_first_component_that_is_much_larger_does_not_end_refinement_for_the_o
     spectrum = np.append(1e4, 0.95 ** np.arange(149))
     problem = testing.rows_with(spectrum, 400, seed=3)
     rows = as_rows(problem.data.astype("float32"))
-    goal = goal_of("float32", problem.data, source=Given(rows), k=12, passes=60, tol=0.05)
+    goal = goal_of("float32", problem.data, passes=RowPasses(rows), k=12, max_passes=60, tol=0.05)
     begun = jnp.asarray(testing.orthogonal(150, 5)[:16], "float32")
-    found = refined(goal, begun, route="test", used=0)
+    found = refine(goal, begun, route="test", used=0)
     assert found.certificate.angle.max() <= 0.05
-    off = metrics.angular_error(found.components.astype("float64"), problem.components[:12])
+    off = metrics.angular_error(found.players[:12].astype("float64"), problem.components[:12])
     assert off.max() < 0.01
 
 
 def test_with_as_many_players_as_features_nothing_can_be_missed():
     everyone = jnp.asarray(testing.orthogonal(D, 3))
-    found = refined(goal_of(tol=1e-6), everyone, route="test", used=0)
+    found = refine(goal_of(tol=1e-6), everyone, route="test", used=0)
     assert found.certificate.confidence == 1
     assert found.certificate.probes == 0
     assert found.outcome.status is Status.CONVERGED
@@ -141,8 +141,8 @@ def test_a_tie_converges_in_its_cluster():
     spectrum = np.concatenate([[1.0, 0.5, 0.5, 0.2], 0.1 * testing.harmonic(D - 4)])
     # Rows whose scatter matrix has the tie exactly, up to the rounding of the rows.
     problem = testing.rows_with(spectrum, 120, seed=6)
-    goal = goal_of(data=problem.data, source=Given(as_rows(problem.data)))
-    found = refined(goal, start(), route="test", used=0)
+    goal = goal_of(data=problem.data, passes=RowPasses(as_rows(problem.data)))
+    found = refine(goal, start(), route="test", used=0)
     assert found.outcome.status is Status.CONVERGED_IN_CLUSTERS
     assert [one.members for one in found.certificate.clusters] == [(1, 2)]
     assert (found.certificate.angle[[0, 3]] <= 1e-3).all()
@@ -151,8 +151,10 @@ def test_a_tie_converges_in_its_cluster():
 def test_a_missed_component_is_found_by_the_probes():
     problem = testing.rows_with(testing.exponential(D, 1, 1e-3), 100, seed=1)
     players = np.delete(problem.components[:9], 2, axis=0)
-    goal = goal_of(data=problem.data, source=Given(as_rows(problem.data)), passes=6, tol=None)
-    blind = measured_only(goal, players)
+    goal = goal_of(
+        data=problem.data, passes=RowPasses(as_rows(problem.data)), max_passes=6, tol=None
+    )
+    blind = certify_by_one_pass(goal, players)
     assert blind.kind == "conditional"
     assert blind.streak(0.1) == 4  # settled on exact but wrong eigenvectors, it cannot know
     seen = certify(goal, players)
@@ -169,11 +171,11 @@ def test_all_looks_together_stay_within_the_risk():
 def test_float32_is_enough_for_a_tolerance_well_above_its_rounding():
     # No pass in float64: the components are the players of the last pass, and the bound allows for their rounding.
     goal = goal_of("float32", tol=0.05)
-    found = refined(goal, start("float32"), route="test", used=0)
+    found = refine(goal, start("float32"), route="test", used=0)
     assert found.outcome.status is Status.CONVERGED
     assert found.certificate.kind == "certified"
     truth = np.linalg.eigh(PROBLEM.data.T @ PROBLEM.data)[1].T[::-1][:K]
-    true = metrics.angular_error(found.components.astype("float64"), truth)
+    true = metrics.angular_error(found.players[:K].astype("float64"), truth)
     assert (true <= found.certificate.angle).all()
     assert (found.certificate.angle > 1e-6).all()
 
@@ -182,16 +184,16 @@ def test_float64_measures_what_float32_cannot_separate():
     spectrum = np.concatenate([[1.0, 0.5, 0.5 - 1e-6, 0.2], 0.1 * testing.harmonic(D - 4)])
     problem = testing.rows_with(spectrum, 120, seed=6)
     data = problem.data.astype("float32")
-    goal = goal_of("float32", data, source=Given(as_rows(data)))
-    found = refined(goal, start("float32"), route="test", used=0)
+    goal = goal_of("float32", data, passes=RowPasses(as_rows(data)))
+    found = refine(goal, start("float32"), route="test", used=0)
     assert found.outcome.status is Status.CONVERGED
     wide = data.astype("float64")
     truth = np.linalg.eigh(wide.T @ wide)[1].T[::-1][:K]
-    true = metrics.angular_error(found.components.astype("float64"), truth)
+    true = metrics.angular_error(found.players[:K].astype("float64"), truth)
     assert (true <= found.certificate.angle).all()
     # Without float64 the pair is reported as inseparable.
-    blind = refined(
-        goal_of("float32", data, source=Given(as_rows(data)), in_float64=False),
+    blind = refine(
+        goal_of("float32", data, passes=RowPasses(as_rows(data)), in_float64=False),
         start("float32"),
         route="test",
         used=0,
@@ -205,7 +207,7 @@ def test_a_later_look_takes_a_smaller_risk_and_so_allows_for_more(in_float64):
     # The same probes, seeded alike: only the share of the risk differs.
     now = measure(halves(), start(), None)
     first, second = (
-        check(goal_of(seed=seed, passes=1, tol=None, in_float64=in_float64), now, 0, look)
+        check(goal_of(seed=seed, max_passes=1, tol=None, in_float64=in_float64), now, 0, look)
         for seed, look in [(5, 1), (4, 2)]
     )
     assert second.certificate.level > first.certificate.level * 1.01
@@ -215,17 +217,17 @@ def test_the_rounding_of_float64_products_reaches_bounds_and_probes(monkeypatch)
     given = {"floor": [], "error": []}
 
     def spied(name, argument):
-        original = getattr(refine, name)
+        original = getattr(refinement, name)
 
         def call(*args, **options):
             given[argument].append(options[argument])
             return original(*args, **options)
 
-        monkeypatch.setattr(refine, name, call)
+        monkeypatch.setattr(refinement, name, call)
 
     spied("certificate", "floor")
     spied("powered", "error")
-    check(goal_of(passes=1, tol=None), measure(halves(), start(), None), 0)
+    check(goal_of(max_passes=1, tol=None), measure(halves(), start(), None), 0)
     # The least that scores can be off: d roundings of the largest value.
     least = D * 2.0**-53 * PROBLEM.eigenvalues[0]
     assert all((floor > least).all() for floor in given["floor"])
@@ -236,7 +238,7 @@ def test_the_rounding_of_float64_products_reaches_bounds_and_probes(monkeypatch)
 def test_players_are_bounded_as_they_are_given():
     given = np.asarray(start())
     given = np.linalg.qr((PROBLEM.components[:10] + 0.01 * given).T)[0].T
-    found = certify(goal_of(tol=None, passes=5), given)
+    found = certify(goal_of(tol=None, max_passes=5), given)
     true = metrics.angular_error(given[:K], PROBLEM.components)
     assert (true <= found.angle).all()
     assert (found.angle < 10 * true).all()
@@ -247,7 +249,7 @@ def test_players_that_are_not_orthonormal_are_measured_as_they_are():
     given = PROBLEM.components[:6] + 0.02 * rng.normal(size=(6, D))
     for in_float64 in (True, False):
         with jax.enable_x64(True):
-            found = measured_only(goal_of(tol=None, in_float64=in_float64), given)
+            found = certify_by_one_pass(goal_of(tol=None, in_float64=in_float64), given)
         true = metrics.angular_error(given[:K], PROBLEM.components)
         assert found.kind == "conditional"
         assert (true <= found.angle).all()

@@ -9,8 +9,8 @@ import pytest
 
 from eigengame.game import as_rows
 from eigengame.solver.float64_products import orthonormal, products, settled
-from eigengame.solver.passes import Given
 from eigengame.solver.rounding import UNIT, Rounding, gamma
+from tests.solver.row_passes import RowPasses
 
 D, N = 24, 96
 
@@ -38,7 +38,7 @@ def test_products_in_float64_are_within_their_bound_of_exact_ones(far, dominant)
     rows[:, 0] *= dominant
     directions = orthonormal(rng.standard_normal((5, D)))
     with jax.enable_x64(True):
-        source = Given(*(as_rows(half) for half in np.split(rows - far, 2)))
+        source = RowPasses(*(as_rows(half) for half in np.split(rows - far, 2)))
         found = products(source, directions, (rows - far).mean(axis=0))
     exact = exact_products(rows - far, directions)
     off = np.linalg.norm(found.images - exact, axis=1)
@@ -53,7 +53,7 @@ def test_a_wrong_guess_of_the_mean_costs_precision_and_the_bound_says_so(left):
     rows = rng.standard_normal((N, D)) / np.arange(1, D + 1) + left
     directions = orthonormal(rng.standard_normal((5, D)))
     with jax.enable_x64(True):
-        found = products(Given(as_rows(rows)), directions, np.zeros(D))
+        found = products(RowPasses(as_rows(rows)), directions, np.zeros(D))
     off = np.linalg.norm(found.images - exact_products(rows, directions), axis=1)
     assert (off <= found.floor).all()
 
@@ -63,7 +63,7 @@ def test_settling_adds_its_own_rounding_to_the_bound():
     rows = rng.standard_normal((N, D)) / np.arange(1, D + 1)
     with jax.enable_x64(True):
         before = products(
-            Given(as_rows(rows)), orthonormal(rng.standard_normal((5, D))), rows.mean(axis=0)
+            RowPasses(as_rows(rows)), orthonormal(rng.standard_normal((5, D))), rows.mean(axis=0)
         )
     after = settled(before)
     off = np.linalg.norm(after.images - exact_products(rows, after.directions), axis=1)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from eigengame.solver.batches import Feed
+from eigengame.solver.batches import Batches
 from eigengame.sources import Random
 
 FOLDER = Path(os.environ.get("EIGENGAME_DATA", Path(__file__).parents[3] / "shared" / "data"))
@@ -46,7 +46,7 @@ def assert_same_rows(source, truth, sizes=(1, 5, 8, 16, 1000)):
 
 def assert_read_on_a_thread(source, truth):
     """Check the rows as the feed gives them: read ahead on a thread, twice."""
-    feed = Feed(source, 8, np.dtype("float64"))
+    feed = Batches(source, 8, np.dtype("float64"))
     for _ in range(2):
         found = np.concatenate([np.asarray(batch.rows.dense()) for batch in feed()])
         np.testing.assert_array_equal(found[: len(truth)], truth)

@@ -14,8 +14,8 @@ import pytest
 from eigengame import EigenGamePCA, Interrupted, activations, as_source, prepare
 from eigengame.algorithms import Remembered
 from eigengame.game.rows import DenseRows
-from eigengame.solver import plan as planning
-from eigengame.solver.batches import Feed
+from eigengame.solver import memory as planning
+from eigengame.solver.batches import Batches
 from eigengame.sources import Layers
 from tests.sources.tables import error_of, rows_read, same_fingerprint
 
@@ -122,7 +122,7 @@ def test_a_fit_is_that_of_the_stacked_rows(source, pca):
 
 def test_rows_in_half_precision_are_played_as_they_are():
     half = activations(network, BATCHES, dtype="bfloat16")
-    batch = next(Feed(half, BATCH, np.dtype("float32"))())
+    batch = next(Batches(half, BATCH, np.dtype("float32"))())
     assert batch.rows.values.dtype == jnp.bfloat16
     rows = np.asarray(copied(half, size=BATCH), np.float32)
     found = EigenGamePCA(K, random_state=0).fit(half)
@@ -248,21 +248,21 @@ def test_the_example_runs(monkeypatch, tmp_path, capsys):
 
 
 def test_buffers_are_counted_as_they_are_and_nothing_on_the_host():
-    planned = planning.plan((128, 1000), 64, 4, held=3, own=2)
+    planned = planning.estimate_memory((128, 1000), 64, 4, held=3, computed=2)
     assert planned.buffers == 3 * 128 * 1000 * 2
     assert (planned.batches, planned.host) == (128 * 1000 * 4, 0)
-    assert "of buffers" in str(planned)
+    assert "buffers 750 KiB" in str(planned)
 
 
 def test_too_little_memory_is_told_before_the_first_batch(monkeypatch):
-    planned = planning.plan((128, 1000), 64, 4, held=3, own=2)
+    planned = planning.estimate_memory((128, 1000), 64, 4, held=3, computed=2)
     monkeypatch.setattr(planning, "available", lambda: planned.buffers + 2**19)
     shared = -(-(planned.total - planned.buffers) // 2**19)
-    said = rf"is free: give a smaller batch_size \(it is 128\), fewer or pooled.*\"features\": {shared}}}"
+    said = rf"is free: use a smaller batch_size \(it is 128\), fewer or pooled.*\"features\": {shared}}}"
     with pytest.raises(MemoryError, match=said):
         planning.refuse_unless_fits(planned, 128, 64)
     with pytest.raises(MemoryError, match=r"JAX leaves 1 KiB.*XLA_PYTHON_CLIENT_MEM_FRACTION"):
-        planning.refuse_unless_fits(planned, 128, 64, apart=1024)
+        planning.refuse_unless_fits(planned, 128, 64, room=1024)
 
     ran = []
     watched = activations(lambda x: x @ WEIGHTS, (ran.append(1) or x for x, _ in BATCHES))

@@ -12,7 +12,7 @@ from torch import nn  # noqa: E402
 from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
 
 from eigengame import EigenGamePCA, activations  # noqa: E402
-from eigengame.solver.batches import Feed, refuse_unless_finite  # noqa: E402
+from eigengame.solver.batches import Batches, refuse_unless_finite  # noqa: E402
 from eigengame.sources import ROTATED, Layers  # noqa: E402
 from eigengame.sources.torch import copy as torch_copy  # noqa: E402
 from eigengame.sources.torch.network import blocks_of  # noqa: E402
@@ -238,7 +238,7 @@ def spoilt():
 
 
 def test_nan_is_refused_with_its_layer_and_row(net, spoilt):
-    feed = Feed(activations(net, spoilt, BLOCKS), 8, np.dtype("float32"))
+    feed = Batches(activations(net, spoilt, BLOCKS), 8, np.dtype("float32"))
     with pytest.raises(ValueError, match=r"layer 'conv1' at \(0, 0, 0\) is nan in row 9: "):
         refuse_unless_finite(feed, np.array([np.nan]))
 

@@ -1,4 +1,4 @@
-"""Models applied to Dask collections: what comes out is a Dask array, computed when it is asked for."""
+"""Models applied to Dask collections. The result is a Dask array, computed on demand."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from eigengame.dask.partitions import opened_part, split_up
+from eigengame.dask.partitions import open_partition, split_up
 from eigengame.model import Model
 from eigengame.sources import Source
 
@@ -16,19 +16,19 @@ from eigengame.sources import Source
 def lazy_scores(source: Source, model: Model, *, whiten: bool) -> Any:
     """Return the scores of a Dask source as a Dask array of shape (n, k), one block for each of its blocks.
 
-    Rows that Dask does not know stay unknown. Nothing is computed now.
+    Unknown numbers of rows stay unknown. Nothing is computed yet.
     """
-    parts, k = split_up(source), len(model.components)
+    partitions, k = split_up(source), len(model.components)
     dtype = np.dtype(np.float32 if source.dtype == np.float32 else np.float64)
     scores = partial(
         block_scores,
         model,
         whiten=whiten,
-        steps=parts.steps,
-        options=parts.options or {},
+        steps=partitions.steps,
+        options=partitions.options or {},
         dtype=dtype,
     )
-    return _stacked(parts.data, parts.lengths, scores, k, dtype)
+    return _stacked(partitions.data, partitions.lengths, scores, k, dtype)
 
 
 def lazy_rows(scores: Any, model: Model, *, whiten: bool) -> Any:
@@ -44,10 +44,10 @@ def lazy_rows(scores: Any, model: Model, *, whiten: bool) -> Any:
 def block_scores(
     model: Model, data: Any, *, whiten: bool, steps: tuple[Any, ...], options: dict, dtype: np.dtype
 ) -> np.ndarray:
-    """Return the scores of one block. Runs where Dask puts it."""
+    """Return the scores of one block; runs on a worker."""
     if data.shape[0] == 0:
         return np.empty((0, len(model.components)), dtype)
-    source = opened_part(data, "block", steps, options)
+    source = open_partition(data, "block", steps, options)
     found = list(model.score_blocks(source, 4096, whiten=whiten))
     return np.concatenate(found).astype(dtype, copy=False)
 
@@ -55,9 +55,10 @@ def block_scores(
 def _stacked(
     parts: list[Any], lengths: list[int] | None, function: Any, width: int, dtype: np.dtype
 ) -> Any:
-    """Return a Dask array of what a function makes of each part."""
-    import dask
+    """Return a Dask array of a function of each partition."""
     import dask.array as da
+
+    import dask
 
     rows = [math.nan] * len(parts) if lengths is None else lengths
     made = dask.delayed(function, pure=True, traverse=False)

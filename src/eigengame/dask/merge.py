@@ -1,11 +1,11 @@
-r"""What parts of a fit tell each other, and how two of them become one.
+r"""Merging of carries, and the messages that workers exchange.
 
-A pass folds rows into a carry: a remembered game, moments, sums of products. Folded part by part, from the same
-empty start, carries of two parts merge into that of both: games by playing one memory on the other, moments
-exactly, all else by addition. So a pass is a tree, on any engine.
+A pass folds rows into a carry: a remembered game, moments, or sums of products. Carries of two partitions, folded
+from the same empty start, merge into the carry of both: games by playing one memory on the other, moments exactly,
+and everything else by addition. So a pass is a tree.
 
-What travels are NumPy arrays, never rows. Of a remembered game with K players and d features it is
-$K(d + 1) + 2d$ numbers and four counts: players, strengths, and mean and scatter of every feature.
+Messages are NumPy arrays, never rows. A remembered game with K players and d features takes $K(d + 1) + 2d$
+numbers and four counts: players, strengths, and mean and scatter of each feature.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ import numpy as np
 from eigengame.algorithms import Remembered
 from eigengame.algorithms.remembered import RememberedState
 from eigengame.game.memory import Memory
-from eigengame.solver import streaming as stream
+from eigengame.solver import stream as streams
 from eigengame.solver.moments import Moments, merge_moments
-from eigengame.solver.streaming import Stream
+from eigengame.solver.stream import Stream
 
 
-class Told(NamedTuple):
-    """What travels of a remembered game.
+class GameMessage(NamedTuple):
+    """A remembered game as it is sent.
 
     Attributes
     ----------
@@ -34,7 +34,7 @@ class Told(NamedTuple):
         Moments of every feature.
     weight : scalar array
     updates, rows, k : int
-        Batches played, rows seen, components wanted.
+        Number of updates, rows and components.
     """
 
     players: np.ndarray
@@ -48,13 +48,13 @@ class Told(NamedTuple):
 
 
 def packed(carry: Any) -> Any:
-    """Return a carry as NumPy arrays and numbers: what can be sent.
+    """Return a carry as NumPy arrays and numbers, to be sent.
 
-    Earlier looks of a game stay behind: a merge takes its own.
+    Snapshots of a game are not sent: a merge takes its own.
     """
     if isinstance(carry, Stream):
         (memory, like, step), moments = carry.state, carry.moments
-        return Told(
+        return GameMessage(
             np.asarray(memory.players),
             np.asarray(memory.strengths),
             np.asarray(moments.mean),
@@ -71,31 +71,31 @@ def packed(carry: Any) -> Any:
     return carry if isinstance(carry, int) else np.asarray(carry)
 
 
-def unpacked(game: Remembered, told: Any) -> Any:
-    """Return the carry of what was sent, on this process's device."""
-    if isinstance(told, Told):
-        weight, mean, players = map(jax.device_put, (told.weight, told.mean, told.players))
-        # A game that centres has the mean of its moments; one that does not has none.
-        about = mean if game.center else jax.device_put(np.zeros_like(told.mean))
-        memory = Memory(players, jax.device_put(told.strengths), about, weight)
-        like = jax.device_put(np.zeros((told.k, 0), told.players.dtype))
-        state = RememberedState(memory, like, jax.device_put(np.int32(told.updates)))
-        look = (0, players[: told.k])
-        moments = Moments(weight, mean, jax.device_put(told.scatter))
-        return Stream(state, moments, told.rows, (look, look))
-    if isinstance(told, Moments):
-        return Moments(*map(jax.device_put, told))
-    if isinstance(told, tuple):
-        return tuple(unpacked(game, one) for one in told)
-    return told if isinstance(told, int) else jax.device_put(told)
+def unpacked(game: Remembered, message: Any) -> Any:
+    """Return the carry of a message, on the device of this process."""
+    if isinstance(message, GameMessage):
+        weight, mean, players = map(jax.device_put, (message.weight, message.mean, message.players))
+        # A game that centres rows has the mean of its moments; otherwise its mean is zero.
+        about = mean if game.center else jax.device_put(np.zeros_like(message.mean))
+        memory = Memory(players, jax.device_put(message.strengths), about, weight)
+        like = jax.device_put(np.zeros((message.k, 0), message.players.dtype))
+        state = RememberedState(memory, like, jax.device_put(np.int32(message.updates)))
+        start = (0, players[: message.k])
+        moments = Moments(weight, mean, jax.device_put(message.scatter))
+        return Stream(state, moments, message.rows, (start, start))
+    if isinstance(message, Moments):
+        return Moments(*map(jax.device_put, message))
+    if isinstance(message, tuple):
+        return tuple(unpacked(game, one) for one in message)
+    return message if isinstance(message, int) else jax.device_put(message)
 
 
 def merged(game: Remembered, one: Any, other: Any) -> Any:
-    """Return the carry of both parts together."""
+    """Return the carry of both partitions together."""
     if isinstance(one, Stream):
-        if not (one.rows and other.rows):  # a part without rows changes nothing
+        if not (one.rows and other.rows):  # a partition without rows changes nothing
             return one if one.rows else other
-        return stream.merge(game, one, other)
+        return streams.merge(game, one, other)
     if isinstance(one, Moments):
         return merge_moments(one, other)
     if isinstance(one, tuple):

@@ -1,7 +1,7 @@
-"""How a source is shared out: parts of its rows, each read by whoever plays on it.
+"""Partitions of a source, each read by one worker.
 
-Blocks of a Dask collection are parts as they are. Files are opened again where they are read: only their path
-and a range of rows are sent. Rows of an array in memory are sent themselves.
+Blocks of a Dask collection are partitions. Files are opened again by the worker: only the path and a range of rows
+are sent. Rows of an array in memory are sent themselves.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ from eigengame.sources import (
 from eigengame.sources.dask_blocks import DaskSource
 from eigengame.sources.joined import JoinedSource
 
-PART_BYTES = 2**26
-"""Rows of a file that make one part: 64 MiB."""
+PARTITION_BYTES = 2**26
+"""Size of a partition of a file: 64 MiB."""
 
 
-class Parts(NamedTuple):
-    """The parts of a source.
+class Partitions(NamedTuple):
+    """The partitions of a source.
 
     Attributes
     ----------
     data : list
         Delayed blocks of Dask, or sources.
     lengths : list of int, or None
-        Rows of each, where all are known.
+        Rows of each partition, if all are known.
     steps : tuple of Step
-        The preparation that rows go through after they are read.
+        Preparation of the rows.
     options : dict
-        How each block is opened as a source.
+        Options of the source of each block.
     """
 
     data: list[Any]
@@ -52,14 +52,14 @@ class Parts(NamedTuple):
     options: dict[str, Any] | None = None
 
     def weights(self, given: np.ndarray | None) -> Sequence[np.ndarray | None]:
-        """Return the weights (n,) of all rows, part by part."""
+        """Return the weights (n,) of all rows, split by partition."""
         if given is None or self.lengths is None:
             return [None] * len(self.data)
         return np.split(given, np.cumsum(self.lengths)[:-1])
 
 
 class Range(Source):
-    """Some rows of a source that can be read from anywhere.
+    """A range of rows of a source with random access.
 
     Parameters
     ----------
@@ -77,12 +77,12 @@ class Range(Source):
         )
 
     def in_float64(self) -> Source:
-        """Return the same rows, computed in float64."""
+        """Return the same rows in float64."""
         read = self.source.in_float64()
         return self if read is self.source else Range(read, self.begin, self.end)
 
     def blocks(self, start: int, size: int) -> Iterator[Block]:
-        """Give the rows from `start` on in blocks of `size`."""
+        """Iterate over the rows from `start` in blocks of `size`."""
         row = self.begin + start
         for block in self.source.blocks(row, size) if row < self.end else ():
             yield block[: self.end - row]
@@ -91,44 +91,44 @@ class Range(Source):
                 return
 
 
-class EvenRows(SparseSource):
-    """A sparse block that has room for the next power of two: blocks alike are compiled once."""
+class PaddedSparseSource(SparseSource):
+    """A sparse block with space for the next power of two entries, so that similar blocks share one compilation."""
 
     def most_entries(self, size: int) -> int:
-        """Return the entries of the fullest batch of `size` rows, and some."""
+        """Return the entries of the fullest batch of `size` rows, rounded up to a power of two."""
         return 1 << (super().most_entries(size) - 1).bit_length()
 
 
-def split_up(source: Source) -> Parts:
-    """Return the parts of a source, or say why it has none."""
+def split_up(source: Source) -> Partitions:
+    """Return the partitions of a source."""
     if isinstance(source, Prepared):
         return split_up(source.source)._replace(steps=source.steps)
     if isinstance(source, DaskSource):
-        return Parts(source.parts, source.lengths, options=source.options)
+        return Partitions(source.parts, source.lengths, options=source.options)
     if isinstance(source, JoinedSource):
         data = [part for one in source.members for part in _of_one(one)]
     elif isinstance(source, Random):
         data = _of_one(source)
     else:
         raise SourceError(
-            f"{source.name} is read in order, so it has no parts to share out: give a list of files, a file "
-            "whose rows can be read from anywhere (.npy, HDF5, Zarr, ...), or a dask array or data frame."
+            f"{source.name} is read in order, so it cannot be split into partitions: give a list of files, a "
+            "file with random access to its rows (.npy, HDF5, Zarr, ...), or a Dask array or data frame."
         )
     known = [part.shape[0] for part in data if part.shape[0] is not None]
-    return Parts(data, known if len(known) == len(data) else None)
+    return Partitions(data, known if len(known) == len(data) else None)
 
 
-def opened_part(data: Any, name: str, steps: tuple[Any, ...], options: dict[str, Any]) -> Source:
-    """Return the source of one part, prepared, where it is read."""
+def open_partition(data: Any, name: str, steps: tuple[Any, ...], options: dict[str, Any]) -> Source:
+    """Return the source of a partition, prepared."""
     if issparse(data):
-        data = EvenRows(data)
+        data = PaddedSparseSource(data)
     source = data if isinstance(data, Source) else as_source(data, **options)
     source.name = name
     return Prepared(source, steps) if steps else source
 
 
 def _of_one(source: Source) -> list[Source]:
-    """Return ranges of a source, or all of it where it is read in order."""
+    """Return ranges of a source, or all of it if it is read in order."""
     if isinstance(source, ArraySource | SparseSource):
         return [as_source(source.read(*rows), name=source.name) for rows in _ranges(source)]
     _refuse_unless_sent(source)
@@ -138,21 +138,21 @@ def _of_one(source: Source) -> list[Source]:
 
 
 def _ranges(source: Source) -> Iterator[tuple[int, int]]:
-    """Give begin and end of parts as even as can be."""
+    """Iterate over the first and last row of partitions of nearly equal size."""
     n, d = source.shape
     assert n is not None
-    most = max(1, PART_BYTES // (d * np.dtype(source.dtype).itemsize))
+    most = max(1, PARTITION_BYTES // (d * np.dtype(source.dtype).itemsize))
     count = max(1, -(-n // most))
     edges = [n * i // count for i in range(count + 1)]
     return itertools.pairwise(edges)
 
 
 def _refuse_unless_sent(source: Source) -> None:
-    """Raise where a source cannot be sent to another process."""
+    """Raise SourceError if a source cannot be sent to another process."""
     try:
         pickle.dumps(source)
     except Exception as error:
         raise SourceError(
-            f"{source.name} cannot be sent to where it is read ({error}): give its path, which is opened "
-            "there, or a dask array."
+            f"{source.name} cannot be sent to a worker ({error}): give its path, which the worker opens, or a Dask "
+            "array."
         ) from None

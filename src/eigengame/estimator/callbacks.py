@@ -1,10 +1,11 @@
-"""scikit-learn's callbacks, where its version has them: each pass is a task, each batch a task within."""
+"""Callbacks of scikit-learn, if its version has them: each pass is a task, each batch a subtask."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from eigengame.solver.events import Progress
+from eigengame.solver.plan import Plan
 
 try:
     from sklearn.callback import CallbackSupportMixin as CallbackSupport
@@ -12,31 +13,36 @@ try:
 except ImportError:  # before 1.9
 
     class CallbackSupport:  # type: ignore[no-redef]
-        """Stands in where scikit-learn has no callbacks."""
+        """Replacement for versions of scikit-learn without callbacks."""
 
     def with_callbacks(method: Any) -> Any:
-        """Return the method as it is."""
+        """Return the method unchanged."""
         return method
 
 
 class CallbackWatcher:
-    """Tells an estimator's callbacks how its fit goes on.
+    """Calls the callbacks of an estimator.
 
     Parameters
     ----------
     estimator : estimator with `set_callbacks`
-    batches : int or None
-        Batches of a pass, where known.
+    rows : int or None
+        Rows of a pass, if known.
     """
 
-    def __init__(self, estimator: Any, batches: int | None) -> None:
-        self.estimator, self.batches = estimator, batches
+    def __init__(self, estimator: Any, rows: int | None) -> None:
+        self.estimator, self.rows = estimator, rows
+        self.batches: int | None = None
         self.fit = estimator._init_callback_context(max_subtasks=None)
         self.fit.call_on_fit_task_begin(estimator=estimator)
         self.current: Any = None
 
+    def plan(self, plan: Plan) -> None:
+        """Receive the plan of the fit, which has the number of rows of a batch."""
+        self.batches = None if self.rows is None else -(-self.rows // plan.batch)
+
     def batch(self, at: Progress) -> bool:
-        """Tell of one batch, or of the end of a pass; say whether a callback wants to stop."""
+        """Report one batch, or the end of a pass; return whether a callback stops the fit."""
         if at.ended:
             ended, self.current = self.current, None
             return ended is not None and bool(ended.call_on_fit_task_end(estimator=self.estimator))
@@ -49,11 +55,10 @@ class CallbackWatcher:
         return bool(one.call_on_fit_task_end(estimator=self.estimator))
 
     def end(self, outcome: Any) -> None:
-        """Tell that the fit is over."""
+        """Report the end of the fit."""
         self.fit.call_on_fit_task_end(estimator=self.estimator)
 
 
-def callback_watchers(estimator: Any, batches: int | None) -> list[CallbackWatcher]:
-    """Return who tells the estimator's callbacks, if it has any."""
-    listening = getattr(estimator, "_skl_callbacks", None)
-    return [CallbackWatcher(estimator, batches)] if listening else []
+def callback_watchers(estimator: Any, rows: int | None) -> list[CallbackWatcher]:
+    """Return a watcher for the callbacks of an estimator, if it has any."""
+    return [CallbackWatcher(estimator, rows)] if getattr(estimator, "_skl_callbacks", None) else []

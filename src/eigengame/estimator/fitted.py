@@ -1,8 +1,8 @@
-"""The scikit-learn face of what was found: scores, rows from scores, likelihoods, files."""
+"""A fitted estimator: its attributes, scores, inverse transform, likelihoods and model files."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -15,26 +15,47 @@ from eigengame.dask.lazy import lazy_rows, lazy_scores
 from eigengame.estimator.inputs import checked_array, checked_source, is_lazy, is_other, to_numpy
 from eigengame.model import Model
 from eigengame.preparation import Preparation
+from eigengame.solver.result import Result
+from eigengame.sources import Layers
 
 
 class FittedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """What an estimator does once it is fitted; how that came about is its own."""
+    """Methods of a fitted estimator."""
 
     whiten: bool
     center: bool
-    components_: np.ndarray
-    explained_variance_: np.ndarray
-    mean_: np.ndarray
-    noise_variance_: float
-    n_samples_seen_: int
-    _preparation: Preparation | None
+    layers_: Layers | None
+    _result: Result | None = None
+    _began: Mapping[str, Any]
+    _preparation: Preparation | None = None
+    _alleles: list[str] | None = None
+    _source: Mapping[str, Any] | None = None
+    _provenance: Mapping[str, Any] | None = None
+
+    def _set_result(self, result: Result) -> None:
+        """Store a result, and set the public attributes."""
+        self._result = result
+        self.components_ = result.components
+        self.explained_variance_ = result.explained_variance
+        self.explained_variance_ratio_ = result.explained_variance_ratio
+        self.singular_values_ = result.singular_values
+        self.mean_ = result.mean
+        self.var_ = result.var
+        self.noise_variance_ = result.noise_variance
+        self.n_components_ = len(result.components)
+        self.n_samples_seen_ = result.rows
+        self.n_players_ = len(result.players)
+        self.n_passes_ = result.outcome.passes
+        self.certificate_ = result.certificate
+        self.outcome_ = result.outcome
+        self._provenance = None  # only of a model that was loaded and not changed
 
     def transform(self, X: Any) -> Any:
         """Return the scores of X on the components, shape (n_samples, n_components_).
 
-        X may be anything that `fit` takes: what is not in memory is read block by block. A model of
-        prepared data prepares X first, unless it is so already; a row that is passed over has NaN. Scores
-        of a Dask array or data frame are a Dask array: nothing is computed until it is.
+        X may be anything that `fit` takes. Data that is not in memory is read block by block. A model of prepared
+        data prepares X first, unless it is prepared already; rows that the preparation skips have NaN. Scores of a
+        Dask array or data frame are a Dask array, computed on demand.
         """
         check_is_fitted(self)
         if is_lazy(X):
@@ -46,25 +67,25 @@ class FittedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         return np.concatenate(list(self.transform_blocks(X)))
 
     def transform_blocks(self, X: Any, size: int = 4096) -> Iterator[np.ndarray]:
-        """Give the scores of X block by block, for data whose scores are to be written as they come."""
+        """Iterate over the scores of X block by block."""
         check_is_fitted(self)
         source = checked_source(self, X, reset=False)
         yield from self._model().score_blocks(source, size, whiten=self.whiten)
 
     def inverse_transform(self, X: Any) -> Any:
-        """Return rows from scores, shape (n_samples, n_features_in_); of a Dask array as one."""
+        """Return rows from scores, shape (n_samples, n_features_in_); for a Dask array, a Dask array."""
         check_is_fitted(self)
         if is_lazy(X):
             return lazy_rows(X, self._model(), whiten=self.whiten)
         return self._model().restore(np.asarray(to_numpy(X)), whiten=self.whiten)
 
     def get_covariance(self) -> np.ndarray:
-        """Return the model's covariance: components, and noise in every other direction."""
+        """Return the covariance of the model: components, and noise in all other directions."""
         check_is_fitted(self)
         return self._model().covariance()
 
     def get_precision(self) -> np.ndarray:
-        """Return the inverse of the model's covariance."""
+        """Return the inverse of the covariance of the model."""
         check_is_fitted(self)
         return self._model().precision()
 
@@ -81,17 +102,17 @@ class FittedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         return float(np.mean(self.score_samples(X)))
 
     def save(self, path: Any) -> Path:
-        """Write the model to a `.safetensors` file, whole or not at all, and return its path."""
+        """Write the model to a `.safetensors` file and return its path. An existing file is replaced atomically."""
         check_is_fitted(self)
         return model_file.save(self, path)
 
     @classmethod
     def load(cls, path: Any) -> Self:
-        """Return the model of a file: it can transform, certify, merge and go on by `partial_fit`."""
+        """Load a model from a file. It can transform, certify, merge and continue with `partial_fit`."""
         return model_file.load(cls, path)
 
     def _model(self) -> Model:
-        """Return what was found, without how."""
+        """Return the components with their variances, mean and noise."""
         if self.n_samples_seen_ < 2 and self.center:
             raise ValueError(
                 f"the estimator has seen {self.n_samples_seen_} row: components need at least two. Call "
@@ -101,7 +122,7 @@ class FittedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     @property
     def _n_features_out(self) -> int:
-        """Say how many columns scores have, for scikit-learn's names of them."""
+        """Number of columns of the scores, for their names in scikit-learn."""
         return int(self.components_.shape[0])
 
     def __sklearn_tags__(self) -> Any:

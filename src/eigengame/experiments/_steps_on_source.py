@@ -14,8 +14,8 @@ from eigengame.experiments._families import eigengame
 from eigengame.game.pass_products import scores_of
 from eigengame.game.sphere import random_players
 from eigengame.game.utilities import penalties, rewards
-from eigengame.solver.batches import Feed
-from eigengame.solver.passes import Reading
+from eigengame.solver.batches import Batches
+from eigengame.solver.passes import SourcePasses
 from eigengame.sources import Source
 
 
@@ -39,7 +39,7 @@ def play_steps(
     # The same but for rounding, and on a GPU several times as fast.
     algorithm = InGramSpace(eigengame(step))
     state = algorithm.init(random_players(seed, k, source.shape[1], np.float32))
-    reading = Reading(Feed(source, batch, np.dtype(np.float32)))
+    reading = SourcePasses(Batches(source, batch, np.dtype(np.float32)))
     for _ in range(passes):
         state = reading.fold(
             lambda state, rows, _: _update(algorithm, rows, state), state, task="EigenGame"
@@ -52,7 +52,7 @@ def earned_and_lost(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return each player's reward and penalty (eq. obj) on all rows, both for a mean row, by one pass."""
     there, k = jnp.asarray(players), len(players)
-    reading = Reading(Feed(source, batch, np.dtype(np.float32)))
+    reading = SourcePasses(Batches(source, batch, np.dtype(np.float32)))
     gram, rows = reading.fold(
         lambda carry, rows, count: (carry[0] + _gram(rows, there), carry[1] + count),
         (jnp.zeros((k, k), there.dtype), 0),

@@ -1,8 +1,7 @@
-"""From a source to the game: batches of one shape, read ahead on a thread of their own.
+"""Batches of a source: rows of one shape on the device, read ahead on a thread.
 
-Blocks of a source become rows on the device: the last one filled up with rows of weight 0, whole numbers
-and sparse entries sent as they are and widened there. Reading goes on while the device computes, and
-never holds more than a stated number of batches.
+The last batch is padded with rows of weight 0. Integers and sparse entries are transferred as they are and
+converted on the device. Reading continues while the device computes, with a bounded number of batches in memory.
 """
 
 from __future__ import annotations
@@ -22,20 +21,20 @@ from eigengame.game.rows import DenseRows
 from eigengame.game.sparse_rows import SparseRows
 from eigengame.sharding.gather import whole
 from eigengame.sharding.placement import ONE_DEVICE, Placement
-from eigengame.solver.device_rows import first_nonfinite, rows_on_device
+from eigengame.solver.device_rows import refuse_nonfinite_rows, rows_on_device
 from eigengame.solver.frame import Frame
 from eigengame.solver.raw_rows import RawRows
 from eigengame.sources import ROTATED, Block, Random, Source
 
 AHEAD = 2
-"""Batches read before they are asked for."""
+"""Batches that are read ahead."""
 
 SENT = {("f", 2), ("f", 4), ("f", 8), ("u", 1), ("i", 1), ("u", 2), ("i", 2), ("u", 4), ("i", 4)}
-"""Kinds and sizes of numbers that are sent as they are where they are widened on the device."""
+"""Kinds and sizes of numbers that are transferred as they are and converted on the device."""
 
 
 class Batch(NamedTuple):
-    """Rows of the game, how many of the source's rows they are, and how many of those count."""
+    """Rows of the game, the number of rows that were read, and the number of those with a weight above 0."""
 
     rows: Any
     read: int
@@ -43,27 +42,26 @@ class Batch(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Feed:
+class Batches:
     """Batches of a source, as rows of the game.
 
     Parameters
     ----------
     source : Source
     size : int
-        Rows for each batch.
+        Rows of a batch.
     dtype : dtype
-        Precision of play.
+        Precision of the updates.
     weights : array of shape (n,), optional
-        How often each row counts.
+        Sample weights.
     frame : Frame
-        Origin and unit of the rows of the game. Sparse rows have no origin.
+        Origin and unit of the rows. Sparse rows have no origin.
     ahead : int
-        Batches that may be read before they are asked for; 0 reads each when it is, and so does a
-        source in memory.
-    place : Placement
-        Where batches go: a mesh fills them up further, to what its devices can share.
+        Batches to read ahead; sources in memory are not read ahead.
+    placement : Placement
+        Devices of the batches. A mesh may need further padding.
     raw : bool
-        Whether dense rows of the host are sent as they are, to be brought into the frame in float64 on the device
+        Whether dense rows of the host are transferred as they are and converted to float64 on the device
         (`RawRows`). Needs ``dtype=float64``.
     """
 
@@ -73,7 +71,7 @@ class Feed:
     weights: np.ndarray | None = None
     frame: Frame = Frame()  # noqa: RUF009 - immutable
     ahead: int = AHEAD
-    place: Placement = ONE_DEVICE
+    placement: Placement = ONE_DEVICE
     raw: bool = False
 
     @property
@@ -82,31 +80,21 @@ class Feed:
         return self.source.shape
 
     @property
-    def held(self) -> int:
-        """Batches in memory at once: views of an array count only where they must be copied."""
-        if self.source.on_device:
-            return ROTATED
-        plain = self.weights is None and self.frame.plain and self.source.dtype == self.dtype
-        if self.source.views and plain:
-            return 1 if self.source.slow else 2
-        return 2 + (self.ahead if self.source.slow else 0)
-
-    @property
     def sends_raw(self) -> bool:
-        """Whether batches are raw rows of one device."""
+        """Whether batches are raw rows on one device."""
         host = not (self.source.sparse or self.source.on_device)
-        return self.raw and host and self.place.mesh is None
+        return self.raw and host and self.placement.mesh is None
 
-    def in_float64(self, mean: np.ndarray | None) -> Feed:
-        """Return the feed of the same rows in float64, about a mean (d,) of this frame where that is given."""
+    def in_float64(self, mean: np.ndarray | None) -> Batches:
+        """Return batches of the same rows in float64, about a mean (d,) of this frame if that is given."""
         stays = self.source.sparse or self.source.on_device
-        # On a mesh a mean is filled up with zeros, like the features it belongs to.
+        # On a mesh the mean is padded with zeros, like the features.
         frame = self.frame if mean is None or stays else self.frame.about(mean[: self.shape[1]])
         source = self.source.in_float64()
         return replace(self, source=source, dtype=np.dtype(np.float64), frame=frame, raw=True)
 
     def __call__(self, start: int = 0) -> Iterator[Batch]:
-        """Give the batches of one pass from row `start` on."""
+        """Iterate over the batches of one pass, beginning at row `start`."""
         made = (self._batch(*one) for one in self._blocks(start))
         return ahead(made, self.ahead) if self.ahead and self.source.slow else made
 
@@ -115,9 +103,9 @@ class Feed:
         return self._batch(*next(self._blocks(0))).rows
 
     def _blocks(self, start: int) -> Iterator[tuple[int, int, Block]]:
-        """Give the row a block begins at, the rows of its whole batch, and the block."""
-        # Sparse rows are small: every process reads, and holds, all of them.
-        if self.place.processes > 1 and not self.source.sparse:
+        """Iterate over blocks: first row, rows of the whole batch, and the block."""
+        # Sparse rows are small: every process reads and holds all of them.
+        if self.placement.processes > 1 and not self.source.sparse:
             yield from self._own_blocks(start)
             return
         begin = start
@@ -126,15 +114,15 @@ class Feed:
             begin += len(block)
 
     def _own_blocks(self, start: int) -> Iterator[tuple[int, int, Block]]:
-        """Give the same for the part of each batch that is this process's own; it may be empty."""
-        (offset, own), source, (n, d) = self.place.own_rows(self.size), self.source, self.shape
-        columns = self.place.own_columns(d)
+        """Version of `_blocks` for the part of each batch that belongs to this process; it may be empty."""
+        (offset, own), source, (n, d) = self.placement.own_rows(self.size), self.source, self.shape
+        columns = self.placement.own_columns(d)
         if isinstance(source, Random) and n is not None:
             for begin in range(start, n, self.size):
                 end = min(begin + self.size, n)
                 first = min(begin + offset, end)
                 last = min(first + own, end)
-                # A batch may end before this process's rows: it still has to say that it has none.
+                # A batch may end before the rows of this process: it still yields an empty block.
                 rows = (first, last) if last > first else (0, 1)
                 values = (
                     source.read(*rows)
@@ -147,15 +135,15 @@ class Feed:
         for block in source.blocks(start, self.size):
             if block.weights is not None:
                 raise ValueError(
-                    f"{source.name} leaves rows out as it is read, which several processes cannot agree on: "
-                    "fill what is missing, or prepare the data first."
+                    f"{source.name} leaves out rows while it is read, which several processes cannot agree on: "
+                    "fill missing values, or prepare the data first."
                 )
             values = block.values[offset : offset + own, slice(*columns)]
             yield begin + min(offset, len(block)), len(block), Block(values)
             begin += len(block)
 
     def _batch(self, begin: int, read: int, block: Block) -> Batch:
-        """Return a block as rows of this feed's shape."""
+        """Return a block as rows of the shape of a batch."""
         own = len(block)
         counted = self._counted(begin, read, block)
         weights = block.weights
@@ -164,16 +152,16 @@ class Feed:
             weights = given if weights is None else given * weights
         padded = np.zeros(self._rows, self.dtype)
         padded[:own] = 1 if weights is None else weights
-        # The switch belongs to a thread, and this may be the reader's.
+        # The switch is per thread, and this may be the reading thread.
         with jax.enable_x64(self.dtype == np.float64):
             if self.source.on_device:
                 weighted = self.weights is not None
-                made = rows_on_device(block.values, padded, weighted, self.dtype, self.place)
+                made = rows_on_device(block.values, padded, weighted, self.dtype, self.placement)
                 return Batch(made, read, counted)
             if self.source.sparse:
                 room = self.source.most_entries(self.size)
                 sparse = sparse_rows(
-                    block.values, padded, self.dtype, room, self.place, self.frame.unit
+                    block.values, padded, self.dtype, room, self.placement, self.frame.unit
                 )
                 return Batch(sparse, read, counted)
             if self.raw:
@@ -182,80 +170,97 @@ class Feed:
             return Batch(rows, read, counted)
 
     def _counted(self, begin: int, read: int, block: Block) -> int:
-        """Return how many rows of the whole batch have a weight above 0."""
+        """Return the number of rows of the whole batch with a weight above 0."""
         if self.weights is None:
             return read if block.weights is None else int(np.count_nonzero(block.weights))
         if block.weights is not None:
             given = self.weights[begin : begin + len(block)]
             return int(np.count_nonzero(given * block.weights))
-        # The block of one process among several begins within the batch.
-        shared = self.place.processes > 1 and not self.source.sparse
-        first = begin - (min(self.place.own_rows(self.size)[0], read) if shared else 0)
+        # The block of one of several processes begins within the batch.
+        shared = self.placement.processes > 1 and not self.source.sparse
+        first = begin - (min(self.placement.own_rows(self.size)[0], read) if shared else 0)
         return int(np.count_nonzero(self.weights[first : first + read]))
 
     def _dense(self, values: np.ndarray, weights: np.ndarray, weighted: bool) -> DenseRows:
-        """Return dense rows: subtracted, weighted and filled up."""
+        """Return dense rows: in the frame, weighted and padded."""
         roots = np.sqrt(weights)
         whole = values.dtype.kind in "ui" and values.dtype.itemsize <= 2
         if whole and self.frame.plain and not weighted:
-            return self.place.dense(*_widened(*self._placed(values, roots), np.dtype(self.dtype)))
+            return self.placement.dense(
+                *_widened(*self._placed(values, roots), np.dtype(self.dtype))
+            )
         if not self.frame.plain:
             values = self.frame.applied(values, self.dtype, self._own_columns)
         elif values.dtype != self.dtype or not values.flags.c_contiguous:
             values = np.ascontiguousarray(values, dtype=self.dtype)
         if weighted:
             values = values * roots[: len(values), None]
-        return self.place.dense(*self._placed(values, roots))
+        return self.placement.dense(*self._placed(values, roots))
 
     def _raw(self, values: np.ndarray, roots: np.ndarray) -> RawRows:
-        """Return rows as they are, with the roots of their weights and the frame beside them."""
+        """Return rows as they are, with the roots of their weights and their frame."""
         kept = values.dtype.isnative and (values.dtype.kind, values.dtype.itemsize) in SENT
         values = np.ascontiguousarray(values, None if kept else self.dtype)
         rows, weights = self._placed(values, roots)
-        return RawRows(rows, weights, *self._frame_there, self.place.mesh)
+        return RawRows(rows, weights, *self._frame_there, self.placement.mesh)
 
     @cached_property
     def _frame_there(self) -> tuple[jax.Array, jax.Array]:
         """Origin (d,) and unit () on the device."""
         d = self.shape[1]
         origin = np.zeros(d) if self.frame.origin is None else self.frame.origin
-        return self.place.per_feature(origin), self.place.everywhere(np.asarray(self.frame.unit))
+        return self.placement.per_feature(origin), self.placement.everywhere(
+            np.asarray(self.frame.unit)
+        )
 
     @property
     def _own_columns(self) -> slice:
-        """Columns of a batch that this process reads."""
-        return slice(*self.place.own_columns(self.shape[1]))
+        """Columns that this process reads."""
+        return slice(*self.placement.own_columns(self.shape[1]))
 
     def _placed(self, values: np.ndarray, roots: np.ndarray) -> tuple[jax.Array, jax.Array]:
-        """Return rows and the roots of their weights where they belong."""
-        rows = self.place.batch(self._filled(values), self.shape[1])
-        return rows, self.place.per_row(roots)
+        """Return rows and the roots of their weights on their devices."""
+        rows = self.placement.batch(self._filled(values), self.shape[1])
+        return rows, self.placement.per_row(roots)
 
     @property
     def _rows(self) -> int:
-        """Rows that this process brings to a batch."""
-        alone = self.place.processes == 1 or self.source.sparse
-        return self.size if alone else self.place.own_rows(self.size)[1]
+        """Rows of a batch that this process reads, with padding."""
+        alone = self.placement.processes == 1 or self.source.sparse
+        return self.size if alone else self.placement.own_rows(self.size)[1]
 
     def _filled(self, values: np.ndarray) -> np.ndarray:
-        """Return rows followed by zeros up to the batch's size."""
+        """Return rows padded with zeros to the size of the batch."""
         missing = self._rows - len(values)
         return np.pad(values, ((0, missing), (0, 0))) if missing else np.asarray(values)
 
 
-def refuse_unless_finite(feed: Feed, scatter: Any) -> None:
-    """Raise where a number of the data was NaN or infinite, and say which.
+def batches_in_memory(source: Source, dtype: Any, *, copied: bool) -> int:
+    """Return the number of batches that are in memory at a time.
 
-    One such number makes the scatter (d,) of its column so: good data is not read once more to be
-    checked.
+    Views of an array count only if they must be copied: to be converted, or because of weights or a frame
+    (`copied`).
+    """
+    if source.on_device:
+        return ROTATED
+    if source.views and not copied and source.dtype == dtype:
+        return 1 if source.slow else 2
+    return 2 + (AHEAD if source.slow else 0)
+
+
+def refuse_unless_finite(batches: Batches, scatter: Any) -> None:
+    """Raise ValueError if the data contains NaN or infinity, with the place of the first one.
+
+    One such number makes the scatter (d,) of its column NaN or infinite, so valid data is not read again for this
+    check.
     """
     scatter = whole(scatter)
     if np.isfinite(scatter).all():
         return
-    source, begin = feed.source, 0
-    for block in source.blocks(0, feed.size) if source.again else ():
+    source, begin = batches.source, 0
+    for block in source.blocks(0, batches.size) if source.again else ():
         if source.on_device:
-            first_nonfinite(source, block.values, begin)
+            refuse_nonfinite_rows(source, block.values, begin)
             begin += len(block)
             continue
         values = block.values.data if source.sparse else np.asarray(block.values)
@@ -263,8 +268,8 @@ def refuse_unless_finite(feed: Feed, scatter: Any) -> None:
         begin += len(block)
     largest = np.finfo(scatter.dtype).max
     raise ValueError(
-        f"{source.name} has NaN or infinite numbers, or some whose squares add up to more than "
-        f"{largest:.2g}: remove or fill them, or divide by the largest."
+        f"{source.name} has NaN or infinite numbers, or numbers whose squares add up to more than {largest:.2g}: "
+        "remove or fill them, or divide the data by its largest number."
     )
 
 
@@ -273,10 +278,10 @@ def sparse_rows(
     weights: np.ndarray,
     dtype: Any,
     room: int | None,
-    place: Placement = ONE_DEVICE,
+    placement: Placement = ONE_DEVICE,
     unit: float = 1.0,
 ) -> SparseRows:
-    """Return CSR rows with a fixed number of places: `room`, or the next power of two; divided by `unit`."""
+    """Return CSR rows, divided by `unit`, with space for `room` entries or for the next power of two."""
     count, size = int(values.nnz), len(weights)
     places = room if room is not None else max(64, 1 << (count - 1).bit_length())
     entries = np.zeros(places, dtype)
@@ -286,25 +291,24 @@ def sparse_rows(
     column[:count] = values.indices
     row[:count] = np.repeat(np.arange(values.shape[0], dtype=np.int32), np.diff(values.indptr))
     return SparseRows(
-        place.everywhere(entries),
-        place.everywhere(row),
-        place.everywhere(column),
-        place.everywhere(weights),
-        features=place.width(values.shape[1]),
+        placement.everywhere(entries),
+        placement.everywhere(row),
+        placement.everywhere(column),
+        placement.everywhere(weights),
+        features=placement.width(values.shape[1]),
     )
 
 
 @partial(jax.jit, static_argnums=2)
 def _widened(values: jax.Array, roots: jax.Array, dtype: Any) -> tuple[jax.Array, jax.Array]:
-    """Return whole numbers in the precision of play: they travelled as they are."""
+    """Convert integers to the precision of the updates, on the device."""
     return values.astype(dtype), roots
 
 
 def ahead(items: Iterator[Any], most: int) -> Iterator[Any]:
-    """Give the items, drawn on a thread that is never more than `most` of them ahead.
+    """Iterate over items that a thread draws, at most `most` of them ahead.
 
-    An error in the thread is raised here, after the items before it. Whoever stops listening stops the
-    thread.
+    An error in the thread is raised here, after the items before it. The thread stops when the iterator is closed.
     """
     waiting: queue.Queue[tuple[str, Any]] = queue.Queue(maxsize=most)
     stop = threading.Event()

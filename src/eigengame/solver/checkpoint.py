@@ -1,12 +1,12 @@
-"""Runs that survive: the carry of every pass on disk, written whole or not at all.
+"""Checkpoints: the carry of each pass on disk.
 
-A run is a sequence of passes, each a fold of pure steps. So it is enough to keep the carries: one file
-for every pass that was made, one for the pass under way with the row it has reached. Going on means
-to run the same program again, recalling instead of reading; the result is the same to the last bit.
+A run is a sequence of passes, each a fold of pure steps. So a checkpoint consists of carries: one file for each
+pass that was made, and one for the current pass with the row it has reached. To resume, the same program runs
+again and reads carries instead of data. The result is the same to the last bit.
 
-Files are safetensors: no pickle, one flat file that any tool can open, written under another name, synced
-and renamed, so that a crash or a full disk leaves the last good one. Orbax keeps sharded arrays in
-folders of many files, for which one machine has no use and a rename no meaning.
+Files are safetensors: no pickle, one flat file that any tool can open. Each is written under a temporary name,
+synced and renamed, so a crash or a full disk leaves the previous one intact. Orbax stores sharded arrays in
+folders of many files, which a single rename cannot replace.
 """
 
 from __future__ import annotations
@@ -34,25 +34,25 @@ from eigengame.solver.run_record import CheckpointError as CheckpointError
 from eigengame.solver.run_record import CheckpointWarning as CheckpointWarning
 
 DRAFT = re.compile(r"\.(?:run\.json|(?:pass|k\d+)-\d{4,}\.safetensors)\.(\d+)")
-"""Names of files that a run was writing, with the id of its process: see `written_whole`."""
+"""Names of temporary files, with the id of the process that writes them: see `written_whole`."""
 
 EVERY = 60.0
 """Seconds between two checkpoints."""
 
 
 class Interrupted(KeyboardInterrupt):
-    """A run that was stopped by hand, and saved."""
+    """A run that was interrupted and saved."""
 
     def __init__(self, folder: Path, number: int, row: int) -> None:
         super().__init__(
-            f"stopped in pass {number} after {row} rows and saved in {folder}: run the same again, with "
-            "the same checkpoint, to go on."
+            f"interrupted in pass {number} after {row} rows and saved in {folder}: make the same call again, "
+            "with the same checkpoint, to continue."
         )
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Where to keep a run, and how often.
+    """Folder to store a run in, and how often.
 
     Parameters
     ----------
@@ -60,9 +60,9 @@ class Checkpoint:
     every : float
         Seconds between two checkpoints.
     trust_source : bool
-        Skip the digest of the data: the caller makes sure that the same rows come again in the same order.
-        Needed for data that has no digest, such as a generator; for other data it saves the time to read it.
-        Shape, dtype, options, sizes and times are compared in any case.
+        Skip the digest of the data: the caller ensures that the same rows come again in the same order. Needed for
+        data without a digest, such as a generator; for other data it saves the time to read it. Shape, dtype,
+        options, file sizes and times are compared in any case.
     """
 
     folder: str | os.PathLike[str]
@@ -70,25 +70,25 @@ class Checkpoint:
     trust_source: bool = False
 
 
-class Keeper:
-    """Keeps the passes of one run in a folder.
+class CheckpointStore:
+    """Stores the passes of one run in a folder.
+
+    Of several processes that run together, the first writes and all read. The folder is locked until `close`.
 
     Parameters
     ----------
     folder : path
-        Made where it is not there.
+        Created if it does not exist.
     configuration : mapping
-        What the run was asked for, as plain JSON; a run with another cannot go on from it.
+        Parameters of the run, as plain JSON. A run with other parameters cannot be resumed from this folder.
     source : mapping
-        The fingerprint of the data, and the digest of its content.
+        Fingerprint of the data, and digest of its content.
     every : float
         Seconds between two checkpoints.
     seed : int
-        Of a new run; one that goes on has its own.
+        Seed of a new run. A run that is resumed has its own.
     trust_source : bool
-        Whether to leave the content of the data unchecked.
-
-    Of several processes that run together, the first writes and all read. The folder is locked until `close`.
+        Whether to skip the check of the content of the data.
     """
 
     def __init__(
@@ -118,7 +118,7 @@ class Keeper:
             raise
 
     def _locked(self) -> FolderLock | None:
-        """Return the lock of the folder, which the first process holds for all."""
+        """Return the lock of the folder, which the first process holds for all processes."""
         lock, owner = None, None
         try:
             lock = FolderLock(self.folder) if self._writes else None
@@ -127,13 +127,13 @@ class Keeper:
         refused = owner is not None
         if first_says(refused) if jax.process_count() > 1 else refused:
             raise CheckpointError(
-                f"{self.folder} is in use by another run ({owner or 'see process 0'}): wait until that has "
-                "ended, or give another folder."
+                f"{self.folder} is in use by another run ({owner or 'see process 0'}): wait until it ends, "
+                "or give another folder."
             )
         return lock
 
     def _begin(self, facts: dict[str, Any], trust_source: bool) -> None:
-        """Go on from the run in the folder, or note down a new one."""
+        """Resume the run in the folder, or record a new one."""
         about = self.folder / "run.json"
         if self._writes:
             _remove_drafts(self.folder)
@@ -149,26 +149,26 @@ class Keeper:
         self._run = sealed_facts(kept)[DIGEST]
 
     def close(self) -> None:
-        """Let another run use the folder."""
+        """Unlock the folder."""
         if self._lock is not None:
             self._lock.close()
 
-    def part(self, name: str) -> Keeper:
-        """Return a keeper of the same run for one of several fits that it takes."""
+    def part(self, name: str) -> CheckpointStore:
+        """Return a store for one of the fits of a run that takes several."""
         other = copy.copy(self)
         other._name = name
         return other
 
     def due(self, carry: Any = None) -> bool:
-        """Say whether it is time for another checkpoint.
+        """Return whether it is time for another checkpoint.
 
-        A carry that is spread over processes is gathered by all of them: the first one's clock counts.
+        A carry that is shared by processes is gathered by all of them, so the clock of the first one decides.
         """
         now = time.monotonic() - self._last >= self.every
         return first_says(now) if any_spread(carry) else now
 
-    def keep(self, number: int, carry: Any, row: int, *, ended: bool = False) -> None:
-        """Write the carry of a pass that has reached a row."""
+    def write(self, number: int, carry: Any, row: int, *, ended: bool = False) -> None:
+        """Write the carry of a pass and the row it has reached."""
         together = any_spread(carry)
         arrays = {
             str(i): whole(leaf)
@@ -179,8 +179,8 @@ class Keeper:
             write_arrays(self._path(number), arrays, about, CheckpointError)
         self._last = time.monotonic()
 
-    def recall(self, number: int, start: Any) -> tuple[Any, int, bool]:
-        """Return the carry of a pass, the row it had reached and whether it had ended; else its start."""
+    def read(self, number: int, start: Any) -> tuple[Any, int, bool]:
+        """Return the carry of a pass, the row it had reached and whether it had ended; without a file, `start`."""
         path = self._path(number)
         if not path.exists():
             return start, 0, False
@@ -198,11 +198,11 @@ class Keeper:
         except (KeyError, TypeError, ValueError, OSError) as error:
             raise CheckpointError(
                 f"{path} is damaged, or not a checkpoint of this run ({error}): remove it to repeat that pass, "
-                "or the folder to start again."
+                "or remove the folder to start again."
             ) from None
 
     def _about(self, number: int) -> dict[str, str]:
-        """Return what a file says of itself: which pass of which run it is."""
+        """Return the metadata of a file: which pass of which run it is."""
         about = {"format": FORMAT, "run": self._run, "part": self._name, "number": number}
         return {name: str(value) for name, value in about.items()}
 
@@ -211,7 +211,7 @@ class Keeper:
 
 
 def _like(start: Any, found: np.ndarray) -> Any:
-    """Return what was found as what was there at the start: an array of its shape, or a number."""
+    """Return an array that was read as the kind of value that the pass started with."""
     if np.shape(start) != found.shape:
         raise ValueError(f"shape {found.shape} where {np.shape(start)} is expected")
     if isinstance(start, int):
@@ -225,7 +225,7 @@ def _like(start: Any, found: np.ndarray) -> Any:
 
 
 def _remove_drafts(folder: Path) -> None:
-    """Remove what processes that were killed had begun to write here; no other file is touched."""
+    """Remove temporary files of processes that have ended; no other file is touched."""
     for path in folder.iterdir():
         draft = DRAFT.fullmatch(path.name)
         if draft and (int(draft[1]) == os.getpid() or not alive(int(draft[1]))):

@@ -1,7 +1,7 @@
 """The exact route for few features: accumulate M in one pass, and solve its eigenproblem.
 
-Rows are added up in float64, about an origin near their mean, so that the matrix is that of the data as given up
-to a rounding error that is bounded and certified.
+Rows are summed in float64 about an origin near their mean, so the matrix is that of the data as given, up to a
+rounding error that is bounded and part of the certificate.
 """
 
 from __future__ import annotations
@@ -16,13 +16,26 @@ from scipy.linalg import eigh
 
 from eigengame.game.rows import DenseRows
 from eigengame.linalg.products import full_product
-from eigengame.sharding.placement import Placement
 from eigengame.solver.certificate import Certificate, certificate, stored
 from eigengame.solver.float64_products import longest_sum
-from eigengame.solver.moments import Moments, batch_moments, merge_moments, no_moments
+from eigengame.solver.moments import (
+    Moments,
+    batch_moments,
+    gathered_moments,
+    merge_moments,
+    no_moments,
+)
+from eigengame.solver.outcome import Outcome, Status
 from eigengame.solver.passes import Passes
+from eigengame.solver.plan import COVARIANCE, Plan
 from eigengame.solver.raw_rows import RawRows
+from eigengame.solver.refine import converged_status
+from eigengame.solver.result import Found, scale_of
 from eigengame.solver.rounding import OPERATIONS, gamma
+from eigengame.solver.row_counts import refuse_unless_counted
+
+TOL = 1e-3
+"""Angle that counts as converged on this route if no `tol` is given."""
 
 
 class Scatter(NamedTuple):
@@ -45,14 +58,37 @@ class Scatter(NamedTuple):
     error: float
 
 
-def accumulated(source: Passes, d: int, place: Placement, *, center: bool) -> Scatter:
+def solve_covariance(plan: Plan, passes: Passes) -> Found:
+    """Accumulate M in one pass, and solve its eigenproblem."""
+    options, d = plan.options, passes.source.shape[1]
+    scatter = accumulate_scatter(passes, center=options.center)
+    passes.refuse_unless_finite(scatter.moments.scatter)
+    refuse_unless_counted(passes.source.name, scatter.rows, scatter.moments.weight, 2)
+    moments = gathered_moments(scatter.moments, d, passes.placement)
+    scale, tol = scale_of(moments, scatter.rows, options), options.tol or TOL
+    found, players = solve_scatter(
+        scatter, plan.players, plan.components, scale=scale, tol=tol, dtype=options.dtype
+    )
+    status = converged_status(found, tol) or Status.FLOOR_REACHED
+    return Found(
+        players=players,
+        values=found.rayleigh * scale,
+        certificate=found,
+        outcome=Outcome(status, COVARIANCE, 1),
+        moments=moments,
+        rows=scatter.rows,
+    )
+
+
+def accumulate_scatter(passes: Passes, *, center: bool) -> Scatter:
     r"""Return the scatter matrix by one pass in float64.
 
     Each entry is a sum of products, so its error is at most $\gamma_c\sum_r|z_{rf}||z_{rg}|$ (see
     `rounding`), and the norm of all errors together at most $\gamma_c$ times the sum of all squares. The
     mean is subtracted afterwards: with $C = W\|\mu\|^2$, that adds at most $2\sqrt{C/T} + C/T$ times as much.
     """
-    exact = source.in_float64(None)
+    d, place = passes.source.shape[1], passes.placement
+    exact = passes.in_float64(None)
     with jax.enable_x64(True):
         zero = place.square(jnp.zeros((d, d)))
         start = (zero, no_moments(d, np.float64, place), 0, 0)
@@ -64,7 +100,7 @@ def accumulated(source: Passes, d: int, place: Placement, *, center: bool) -> Sc
         matrix = matrix - weight * mean[:, None] * mean[None, :]
         share = math.sqrt(weight * float(np.sum(mean**2)) / squares) if squares > 0 else 0.0
     # A batch is one product here, not one for each group.
-    longest = longest_sum(exact, d, batches) + source.size + OPERATIONS
+    longest = longest_sum(exact, d, batches) + passes.size + OPERATIONS
     error = gamma(longest) * squares * (1 + 2 * share + share**2)
     return Scatter((matrix + matrix.T) / 2, moments, rows, error)
 
@@ -79,13 +115,13 @@ def _add(carry: Any, rows: RawRows | DenseRows, count: int) -> Any:
 def _accumulate(
     rows: RawRows | DenseRows, total: jax.Array, moments: Moments
 ) -> tuple[jax.Array, Moments]:
-    """Add one batch's X'X, and its moments."""
+    """Add X'X of one batch, and its moments."""
     wide = rows.widened() if isinstance(rows, RawRows) else rows
     product = full_product(wide.values.T, wide.values)
     return total + product, merge_moments(moments, batch_moments(wide))
 
 
-def solved(
+def solve_scatter(
     scatter: Scatter, players: int, k: int, *, scale: float, tol: float, dtype: Any
 ) -> tuple[Certificate, np.ndarray]:
     """Return the certificate of the first k eigenvectors, and the first `players` of them as they are kept.

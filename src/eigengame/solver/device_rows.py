@@ -1,4 +1,4 @@
-"""Rows that are on the device already, such as a network's: made ready for play there, never on the host."""
+"""Rows that are already on the device, such as the activations of a network. They never visit the host."""
 
 from __future__ import annotations
 
@@ -15,41 +15,40 @@ from eigengame.sources import Source
 
 
 def rows_on_device(
-    values: jax.Array, weights: np.ndarray, weighted: bool, dtype: Any, place: Placement
+    values: jax.Array, weights: np.ndarray, weighted: bool, dtype: Any, placement: Placement
 ) -> DenseRows:
-    """Return rows of a game: values as they are, in their own precision, wherever that can be.
+    """Return rows of the game, with values in their own precision if possible.
 
     Parameters
     ----------
     values : array of shape (m, d)
-        Rows of weight 0 are zeros already.
+        Rows of weight 0 are already zero.
     weights : array of shape (size,)
-        How often each row counts; zeros beyond m.
+        Weight of each row; 0 beyond row m.
     weighted : bool
-        Whether some weights are neither 0 nor 1, so that rows have to be multiplied.
+        Whether some weights are neither 0 nor 1, so that rows must be multiplied.
     dtype : dtype
-        Precision of play. Products widen rows in half precision by themselves; for float64 they are
-        widened here, for what is computed from them alone.
-    place : Placement
+        Precision of the updates. Products convert rows in half precision; for float64 they are converted here.
+    placement : Placement
     """
-    if place.processes > 1:
+    if placement.processes > 1:
         raise ValueError(
-            "rows that a network computes cannot be shared between processes: fit in each process on its own "
-            "share of the data, and merge the models."
+            "rows that a network computes cannot be shared by several processes: fit a model on a part of the data "
+            "in each process, and merge the models."
         )
     roots = np.sqrt(weights)
-    shape = (place.height(len(weights)), place.width(values.shape[1]))
+    shape = (placement.height(len(weights)), placement.width(values.shape[1]))
     wide = np.dtype(dtype) == np.float64
     if wide or weighted or values.shape != shape:
         values = _ready(values, roots[: len(values)], shape, weighted, np.dtype(dtype))
-    return place.dense(place.batch(values), place.per_row(roots))
+    return placement.dense(placement.batch(values), placement.per_row(roots))
 
 
 @partial(jax.jit, static_argnums=(2, 3, 4))
 def _ready(
     values: jax.Array, roots: jax.Array, shape: tuple[int, int], weighted: bool, dtype: np.dtype
 ) -> jax.Array:
-    """Return rows widened for float64, weighted, and filled up with zeros."""
+    """Return rows converted for float64, weighted, and padded with zeros."""
     if dtype == np.float64 or weighted:
         values = values.astype(dtype)
     if weighted:
@@ -58,23 +57,23 @@ def _ready(
     return jnp.pad(values, missing)
 
 
-def first_nonfinite(source: Source, values: jax.Array, begin: int) -> None:
-    """Raise where rows, the first of which is row `begin` of the source, have NaN or infinity.
+def refuse_nonfinite_rows(source: Source, values: jax.Array, begin: int) -> None:
+    """Raise ValueError if rows contain NaN or infinity, with the place of the first one.
 
-    It says where the first one is: three numbers come to the host, not the rows.
+    `begin` is the index of the first row in the source. Only three numbers are transferred to the host.
     """
-    row, column, found = (one.item() for one in _look(values))
+    row, column, found = (one.item() for one in _first_nonfinite(values))
     if not np.isfinite(found):
         raise ValueError(
-            f"{source.name}: {source.feature(column)} is {found} in row {begin + row}: look at the network and "
-            'its input, take dtype="float32" if it is half precision that cannot hold it, or leave such rows '
-            'out by nonfinite="skip" (or "zero").'
+            f"{source.name}: {source.feature(column)} is {found} in row {begin + row}: check the network and "
+            'its input, use dtype="float32" if half precision overflows, or leave such rows out with '
+            'nonfinite="skip" (or "zero").'
         )
 
 
 @jax.jit
-def _look(values: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Return row, column and value of the first number that is not finite, or any where all are."""
+def _first_nonfinite(values: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Return row, column and value of the first number that is not finite, or of any number if all are."""
     row = jnp.argmin(jnp.isfinite(values).all(axis=1))
     column = jnp.argmin(jnp.isfinite(values[row]))
     return row, column, values[row, column].astype(jnp.float32)

@@ -1,4 +1,4 @@
-"""Looking on while a fit reads: what a pass tells, and who may listen."""
+"""Progress of a fit: what callbacks receive, and their interface."""
 
 from __future__ import annotations
 
@@ -7,31 +7,27 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 
-def _nothing() -> dict[str, float]:
-    return {}
-
-
 @dataclass(frozen=True)
 class Progress:
-    """Where a pass is.
+    """Progress of a pass.
 
     Attributes
     ----------
     task : str
-        What the pass is for: "remembered", "refinement", "probes", ...
+        Purpose of the pass: "remembered", "refinement", "probes", ...
     number : int
-        Which pass over the data it is, from 1.
+        Number of the pass, from 1.
     rows : int
-        Rows read in it so far.
+        Rows read in this pass so far.
     total : int or None
-        Rows it will read, where known.
+        Rows of the pass, if known.
     start : int
-        The row it went on from: above 0 after an interruption.
+        First row of this pass in this run: above 0 if it was resumed.
     ended : bool
-        Whether this is its last word.
+        Whether the pass has ended.
     tell : callable
-        Returns figures of the run so far, by name: `variance` (share explained), `streak` (estimated).
-        They are fetched from the device: ask seldom.
+        Returns figures of the run so far by name: `variance` (share explained), `streak` (estimated). They are
+        transferred from the device, so do not call it often.
     """
 
     task: str
@@ -40,23 +36,23 @@ class Progress:
     total: int | None
     start: int = 0
     ended: bool = False
-    tell: Callable[[], dict[str, float]] = field(default=_nothing, repr=False)
+    tell: Callable[[], dict[str, float]] = field(default=dict, repr=False)
 
 
 class Watcher(Protocol):
-    """Someone who is told after every batch.
+    """Progress callback, called after each batch.
 
-    Optional methods: `begin(facts)`, `plan(planned)` with the memory that will be taken, `end(outcome)`,
-    and `close()`, which is called whatever happens.
+    Optional methods: `begin(facts)`; `plan(plan)` with the `Plan` of the fit; `end(outcome)`; and `close()`, which
+    is called in any case.
     """
 
     def batch(self, at: Progress) -> bool | None:
-        """Hear where the pass is; return True to end the run with what has been found so far."""
+        """Receive the progress of a pass; return True to stop the run with what was found so far."""
         ...
 
 
 def call(watchers: Any, name: str, *arguments: Any) -> None:
-    """Call an optional method of those watchers that have it."""
+    """Call an optional method of the watchers that have it."""
     for watcher in watchers:
         method = getattr(watcher, name, None)
         if method is not None:

@@ -1,11 +1,11 @@
-r"""Products with $M$ in float64: what certificates are computed from.
+r"""Products with $M$ in float64, from which certificates are computed.
 
-The rows are those of the data as given, widened to float64 and taken about their mean, which is found in the same
-pass. With a guess $g$ of the mean and the exact mean $\mu$,
+The rows are those of the data as given, converted to float64 and taken about their mean, which the same pass finds.
+With a guess $g$ of the mean and the exact mean $\mu$,
 
 $$\sum_r s_r(x_r - \mu) = Mv,\qquad s_r = \langle x_r - g, v\rangle,$$
 
-whatever the guess: so one pass gives products that are exact up to the rounding of float64.
+for any guess: so one pass gives products that are exact up to the rounding of float64.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from eigengame.solver.raw_rows import RawRows
 from eigengame.solver.rounding import OPERATIONS, Rounding, gamma
 
 GROUP, SMALL_GROUP = 256, 32
-"""Rows widened at a time on a CPU: as many as stay in its cache, and fewer where batches are small.
+"""Rows that are converted at a time on a CPU: as many as stay in its cache, and fewer for small batches.
 
-Short sums have small errors; on small batches they cost no time that anyone would notice.
+Short sums have small errors, and for small batches their cost is negligible.
 """
 
 SMALL_BATCH = 2**17
-"""Numbers of a small batch."""
+"""Largest size of a small batch."""
 
 
 class Sums(NamedTuple):
-    """What one pass adds up; every entry is a plain sum over batches.
+    """Sums of one pass; every entry is a plain sum over batches.
 
     Attributes
     ----------
@@ -68,7 +68,7 @@ class Products(NamedTuple):
     floor : array of shape (K,)
         Bound on the error of each image.
     rounding : Rounding
-        What the bound was computed from.
+        Rounding from which the bound was computed.
     """
 
     directions: np.ndarray
@@ -78,13 +78,13 @@ class Products(NamedTuple):
 
 
 def products(
-    source: Passes, block: np.ndarray, mean: np.ndarray | None, task: str = "measuring"
+    passes: Passes, block: np.ndarray, mean: np.ndarray | None, task: str = "measuring"
 ) -> Products:
     """Return the products of the rows of `block` (K, d) with M by one pass over the data in float64.
 
     Parameters
     ----------
-    source : Passes
+    passes : Passes
     block : array of shape (K, d)
         In float64; rows of at most unit length.
     mean : array of shape (d,) or None
@@ -92,18 +92,19 @@ def products(
     task : str
         Name of the pass, for progress.
     """
-    exact = source.in_float64(mean)
+    exact = passes.in_float64(mean)
+    place = exact.placement
     with jax.enable_x64(True):
-        there = exact.put(block)
+        there = place.players(block)
         zero = np.zeros_like(block)
         start = Sums(
-            exact.put(zero),
-            exact.everywhere(zero[:, :1]),
-            exact.put(zero[:1]),
-            exact.everywhere(np.zeros(())),
-            exact.everywhere(np.zeros(())),
+            place.players(zero),
+            place.everywhere(zero[:, :1]),
+            place.players(zero[:1]),
+            place.everywhere(np.zeros(())),
+            place.everywhere(np.zeros(())),
         )
-        level = None if mean is None else exact.everywhere((block @ mean)[None, :])
+        level = None if mean is None else place.everywhere((block @ mean)[None, :])
         carry, batches = exact.fold(partial(_add, there, level), (tuple(start), 0), task=task)
         images, scores, columns, weight, squares = (whole(leaf) for leaf in carry)
     total = max(float(weight), np.finfo(float).tiny)
@@ -122,13 +123,13 @@ def products(
 
 
 def longest_sum(exact: Passes, d: int, batches: int) -> int:
-    """Return the additions in a row of a sum over the rows: within groups and batches, over batches and devices."""
+    """Return the number of sequential additions of a sum over all rows: in groups, batches and devices."""
     group = _group(exact.size, d) if exact.raw else exact.size
     return group + -(-exact.size // group) + batches + jax.device_count()
 
 
 def _group(rows: int, d: int) -> int:
-    """Return how many raw rows of a batch are widened at a time."""
+    """Return the number of raw rows of a batch that are converted at a time."""
     if jax.default_backend() != "cpu":
         return rows
     return min(rows, SMALL_GROUP if rows * d <= SMALL_BATCH else GROUP)
@@ -137,7 +138,7 @@ def _group(rows: int, d: int) -> int:
 def _add(
     block: jax.Array, level: jax.Array | None, carry: tuple[Any, int], rows: Any, count: int
 ) -> tuple[Any, int]:
-    """Add one batch: a named step, which can be sent to where the rows are."""
+    """Add one batch. A named function, so that it can be sent to workers."""
     sums, batches = carry
     return _accumulate(rows, block, level, tuple(sums)), batches + 1
 
@@ -157,7 +158,7 @@ def _accumulate(
     def step(now: Sums, group: RawRows) -> tuple[Sums, None]:
         return _added(group.widened(), block, None, now), None
 
-    # From zero, so that no sum is longer than it has to be.
+    # From zero, so that sums stay short.
     start = jax.tree.map(jnp.zeros_like, sums)
     own = jax.lax.scan(step, start, rows.groups(_group(size, d)))[0]
     return tuple(jax.tree.map(jnp.add, sums, own))
@@ -166,7 +167,7 @@ def _accumulate(
 def _added(
     rows: DenseRows | SparseRows, block: jax.Array, level: jax.Array | None, sums: Sums
 ) -> Sums:
-    """Add float64 rows of the game; `level` (1, K) are the scores of the mean, where rows are not about it."""
+    """Add rows in float64; `level` (1, K) are the scores of the mean, if rows are not centred."""
     constant, scores = rows.constant(), rows.scores(block)
     if level is not None:
         scores = scores - constant * level
@@ -187,9 +188,10 @@ def _squares(rows: DenseRows | SparseRows) -> jax.Array:
 
 
 def orthonormal(players: np.ndarray) -> np.ndarray:
-    """Return orthonormal players (K, d) with the same span in float64, as close to those given as can be.
+    """Return orthonormal players (K, d) with the same span in float64, as close to the given ones as possible.
 
-    Players that are nearly orthonormal stay nearly as they are; a player without a direction of its own gets one.
+    Players that are nearly orthonormal hardly change. A player that depends on the others gets a direction of its
+    own.
     """
     found = np.asarray(players, np.float64)
     for _ in range(2):
@@ -201,10 +203,10 @@ def orthonormal(players: np.ndarray) -> np.ndarray:
     return found
 
 
-def settled(measured: Products) -> Products:
+def rotated(measured: Products) -> Products:
     """Return the players rotated to the eigenvectors of M within their span, the largest value first.
 
-    The rotation is made in float64, so close neighbours are told apart down to the rounding of float64. Its own
+    The rotation is computed in float64, so close neighbours are separated down to the rounding of float64. Its own
     rounding is added to the floor.
     """
     players, images, floor, rounding = measured
@@ -213,7 +215,7 @@ def settled(measured: Products) -> Products:
     turn = turn.T[::-1]
     sizes = np.linalg.norm(images, axis=1)
     one = gamma(len(players) + OPERATIONS)
-    # Images are rotated as they are; what rounding does to the players is multiplied by M.
+    # Images are rotated too; the rounding of the players is multiplied by M.
     largest = float(sizes.max(initial=0))
     moved = np.abs(turn) @ (floor + one * sizes) + one * np.sqrt(len(players)) * largest
     return Products(turn @ players, turn @ images, moved, rounding)

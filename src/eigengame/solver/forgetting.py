@@ -6,16 +6,10 @@ every row has a known weight, and the components of the stream are those of the 
 
 from __future__ import annotations
 
-import copy
-from dataclasses import replace
-from typing import TypeVar
-
 import numpy as np
 
-from eigengame.solver.passes import Reading
+from eigengame.solver.passes import Passes
 from eigengame.sources import Random, Source
-
-Read = TypeVar("Read", bound=Reading)
 
 
 def faded_weights(n: int, forget: float, weights: np.ndarray | None = None) -> np.ndarray:
@@ -54,24 +48,23 @@ def refuse_unless_fading(source: Source, forget: float, *, passes: int = 1) -> N
         )
 
 
-def faded_again(reading: Read, rows: int, forget: float) -> Read:
-    """Return further passes over the rows of a reading, weighted as at the end of its first pass.
+def faded_passes(passes: Passes, rows: int, forget: float) -> Passes:
+    """Return further passes over the same rows, weighted as at the end of the first pass.
 
     Parameters
     ----------
-    reading : Reading
-        After its first pass.
+    passes : Passes
+        After the first pass.
     rows : int
-        Number of rows that the first pass counted: those with a weight above 0.
+        Rows that the first pass counted: those with a weight above 0.
     forget : float
     """
-    feed, n = reading.feed, reading.feed.shape[0]
+    source, weights = passes.source, passes.batches.weights
+    n = source.shape[0]
     assert n is not None
-    if rows != (n if feed.weights is None else np.count_nonzero(feed.weights)):
-        _refuse_gaps(feed.source, forget)
-    again = copy.copy(reading)
-    again.feed = replace(feed, weights=faded_weights(n, forget, feed.weights))
-    return again
+    if rows != (n if weights is None else np.count_nonzero(weights)):
+        _refuse_gaps(source, forget)
+    return passes.weighted(faded_weights(n, forget, weights))
 
 
 def certified_weights(

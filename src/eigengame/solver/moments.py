@@ -30,6 +30,15 @@ def no_moments(d: int, dtype: Any, place: Placement = ONE_DEVICE) -> Moments:
     return Moments(place.everywhere(zero), place.per_feature(none), place.per_feature(none))
 
 
+def placed_moments(moments: Moments, place: Placement) -> Moments:
+    """Return the moments on the devices of a placement."""
+    return Moments(
+        place.everywhere(moments.weight),
+        place.per_feature(moments.mean),
+        place.per_feature(moments.scatter),
+    )
+
+
 def gathered_moments(moments: Moments, d: int, place: Placement) -> Moments:
     """Return the moments of d features on one device."""
     return Moments(

@@ -1,244 +1,206 @@
-"""Passes over a source: each one folds its batches into a carry, watched, and kept where asked.
+"""Passes over a source: each folds its batches into a carry, with progress callbacks and checkpoints.
 
-Everything that reads data does it here: the remembered pass, images under M, the covariance, moments.
-So there is one place that paces the device, tells watchers, writes checkpoints and goes on from them.
+Everything that reads data does it here: the remembered pass, products with M, the covariance, moments. So pacing
+of the device, progress, checkpoints and resuming are in one place.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, Self
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from eigengame.sharding.gather import any_spread
 from eigengame.sharding.hosts import agree
-from eigengame.solver.batches import Feed
-from eigengame.solver.checkpoint import Interrupted, Keeper
+from eigengame.sharding.placement import Placement
+from eigengame.solver import batches as batching
+from eigengame.solver.batches import Batches
+from eigengame.solver.checkpoint import CheckpointStore, Interrupted
 from eigengame.solver.events import Progress, Watcher
-from eigengame.sources import SourceError
+from eigengame.solver.frame import Frame
+from eigengame.sources import Source, SourceError
 
 Step = Callable[[Any, Any, int], Any]
-"""From a carry, rows of the game and how many of them count to the next carry."""
+"""From a carry, rows of the game and the number of rows that count to the next carry."""
 
-Tell = Callable[[Any], dict[str, float]]
-"""From a carry to figures worth watching."""
-
-
-class Passes(Protocol):
-    """Something that can be read, again and again.
-
-    Attributes
-    ----------
-    size : int
-        Rows of a batch.
-    raw : bool
-        Whether batches are raw rows of one device (`RawRows`).
-    """
-
-    @property
-    def size(self) -> int:
-        """Rows of a batch."""
-        ...
-
-    @property
-    def raw(self) -> bool:
-        """Whether batches are raw rows of one device."""
-        ...
-
-    @property
-    def stopped(self) -> bool:
-        """Whether a watcher has asked to end the run."""
-        ...
-
-    def fold(self, step: Step, start: Any, *, task: str, tell: Tell | None = None) -> Any:
-        """Return the carry after one pass: `step` applied to it and to each batch in turn."""
-        ...
-
-    def in_float64(self, mean: np.ndarray | None) -> Passes:
-        """Return passes over the same rows in float64, about a mean (d,) where rows can be shifted.
-
-        They count as passes of this one. Its steps run under ``jax.enable_x64(True)``.
-        """
-        ...
-
-    def put(self, block: np.ndarray) -> jax.Array:
-        """Return an array of shape (K, d) placed as players are."""
-        ...
-
-    def everywhere(self, values: np.ndarray) -> jax.Array:
-        """Return a small array that every device has."""
-        ...
+Report = Callable[[Any], dict[str, float]]
+"""From a carry to figures for progress callbacks."""
 
 
 @dataclass
-class Record:
-    """Passes made, and whether a watcher has ended the run: shared by all readings of one run."""
+class PassRecord:
+    """Passes made so far, and whether a callback has stopped the run; shared by all passes of one run."""
 
     made: int = 0
     stopped: bool = False
 
 
-class OverFeed:
-    """What passes over a feed have in common, whoever makes them."""
+class Passes(ABC):
+    """Passes over the rows of a source.
 
-    feed: Feed
-    _record: Record
+    Parameters
+    ----------
+    batches : Batches
+    watchers : sequence of Watcher
+    record : PassRecord, optional
+        That of the run, if other passes of it were made before.
+    """
+
+    def __init__(
+        self, batches: Batches, watchers: Sequence[Watcher] = (), record: PassRecord | None = None
+    ) -> None:
+        self.batches, self.watchers = batches, watchers
+        self.record = PassRecord() if record is None else record
+
+    @property
+    def source(self) -> Source:
+        """The source of the rows."""
+        return self.batches.source
 
     @property
     def size(self) -> int:
         """Rows of a batch."""
-        return self.feed.size
+        return self.batches.size
+
+    @property
+    def placement(self) -> Placement:
+        """Devices of the batches."""
+        return self.batches.placement
+
+    @property
+    def frame(self) -> Frame:
+        """Origin and unit of the rows."""
+        return self.batches.frame
 
     @property
     def raw(self) -> bool:
-        """Whether batches are raw rows of one device."""
-        return self.feed.sends_raw
+        """Whether batches are raw rows (`RawRows`) on one device."""
+        return self.batches.sends_raw
 
     @property
     def stopped(self) -> bool:
-        """Whether a watcher has ended the run."""
-        return self._record.stopped
+        """Whether a callback has stopped the run."""
+        return self.record.stopped
+
+    @abstractmethod
+    def fold(self, step: Step, start: Any, *, task: str, report: Report | None = None) -> Any:
+        """Make one pass and return the carry: `step` applied to it and to each batch in turn."""
+
+    @abstractmethod
+    def in_float64(self, mean: np.ndarray | None) -> Self:
+        """Return passes over the same rows in float64, about a mean (d,) if rows can be shifted.
+
+        They belong to the same run. Their steps run under ``jax.enable_x64(True)``.
+        """
+
+    @abstractmethod
+    def weighted(self, weights: np.ndarray) -> Self:
+        """Return passes over the same rows with other weights (n,). They belong to the same run."""
+
+    def first(self) -> Any:
+        """Return the first batch."""
+        return self.batches.first()
+
+    def refuse_unless_finite(self, scatter: Any) -> None:
+        """Raise ValueError if the scatter (d,) of the features shows that the data has NaN or infinity."""
+        batching.refuse_unless_finite(self.batches, scatter)
+
+    def notify(self, at: Progress, carry: Any, report: Report | None) -> None:
+        """Call the progress callbacks. Any of them may stop the run."""
+        if not self.watchers:
+            return
+        if report is not None:
+            at = replace(at, tell=lambda: report(carry))
+        stop = [watcher.batch(at) for watcher in self.watchers]
+        self.record.stopped = self.stopped or any(stop)
 
 
-class Reading(OverFeed):
-    """Passes over a feed.
+class SourcePasses(Passes):
+    """Passes of this process over a source.
 
     Parameters
     ----------
-    feed : Feed
-    watchers : sequence of Watcher
-    keeper : Keeper, optional
-        Writes checkpoints, and knows the passes made before an interruption.
+    batches, watchers, record
+        As in `Passes`.
+    checkpoint : CheckpointStore, optional
+        Stores the carry of each pass.
     """
 
     def __init__(
-        self, feed: Feed, watchers: Sequence[Watcher] = (), keeper: Keeper | None = None
+        self,
+        batches: Batches,
+        watchers: Sequence[Watcher] = (),
+        record: PassRecord | None = None,
+        checkpoint: CheckpointStore | None = None,
     ) -> None:
-        self.feed, self.watchers, self.keeper = feed, watchers, keeper
-        self._record = Record()
+        super().__init__(batches, watchers, record)
+        self.checkpoint = checkpoint
 
-    def in_float64(self, mean: np.ndarray | None) -> Reading:
-        """Return passes over the same rows in float64; kept, watched and counted like those of this one."""
-        other = Reading(self.feed.in_float64(mean), self.watchers, self.keeper)
-        other._record = self._record
-        return other
+    def in_float64(self, mean: np.ndarray | None) -> SourcePasses:
+        """Return passes over the same rows in float64, about a mean (d,) if rows can be shifted."""
+        return self._over(self.batches.in_float64(mean))
 
-    def put(self, block: np.ndarray) -> jax.Array:
-        """Return an array of shape (K, d) placed as players are."""
-        return self.feed.place.players(block)
+    def weighted(self, weights: np.ndarray) -> SourcePasses:
+        """Return passes over the same rows with other weights (n,)."""
+        return self._over(replace(self.batches, weights=weights))
 
-    def everywhere(self, values: np.ndarray) -> jax.Array:
-        """Return a small array that every device has."""
-        return self.feed.place.everywhere(values)
+    def _over(self, batches: Batches) -> SourcePasses:
+        return SourcePasses(batches, self.watchers, self.record, self.checkpoint)
 
-    def fold(self, step: Step, start: Any, *, task: str, tell: Tell | None = None) -> Any:
-        """Return the carry after one pass.
+    def fold(self, step: Step, start: Any, *, task: str, report: Report | None = None) -> Any:
+        """Make one pass and return the carry.
 
-        A pass that was made before an interruption is recalled, not made again; one that was under way
-        goes on where it was. Steps are pure, so the result is the same to the last bit.
+        A pass that a checkpoint holds is read from it, and continued if it was interrupted. Steps are pure
+        functions, so the result is the same to the last bit.
         """
-        if self._record.made and not self.feed.source.again:
+        if self.record.made and not self.source.again:
             raise ValueError(
-                f"{self.feed.source.name} can be read once, but a second pass is needed: give "
-                "passes=1 and no tol, or data that can be read again."
+                f"{self.source.name} can be read once, but a second pass is needed: use passes=1 and no tol, or "
+                "data that can be read again."
             )
-        number = self._record.made
-        self._record.made += 1
+        number = self.record.made
+        self.record.made += 1
         carry, row, ended = start, 0, False
-        if self.keeper is not None:
-            carry, row, ended = self.keeper.recall(number, start)
-            agree("rows to go on from", -1 if ended else row)
+        if self.checkpoint is not None:
+            carry, row, ended = self.checkpoint.read(number, start)
+            agree("rows to continue from", -1 if ended else row)
         if ended:
             return carry
-        total, begun, before, whole = self.feed.shape[0], row, None, True
+        total, begin, before, complete = self.source.shape[0], row, None, True
         try:
-            for batch in self.feed(row):
+            for batch in self.batches(row):
                 after = step(carry, batch.rows, batch.counted)
-                # Never more than two batches at once: wait for the one before the one just sent.
+                # At most two batches at a time: wait for the one before the one that was just started.
                 _wait_for(before)
                 before, carry, row = carry, after, row + batch.read
-                if self._told(Progress(task, number + 1, row, total, begun), carry, tell):
-                    whole = False
+                self.notify(Progress(task, number + 1, row, total, begin), carry, report)
+                # Only a pass with figures can end early: the carries of others mean nothing before the end.
+                if self.stopped and report is not None:
+                    complete = False
                     break
-                if self.keeper is not None and self.keeper.due(carry):
-                    self.keeper.keep(number, carry, row)
+                if self.checkpoint is not None and self.checkpoint.due(carry):
+                    self.checkpoint.write(number, carry, row)
             if row == 0:
-                raise SourceError(f"{self.feed.source.name} has no rows: give some.")
-            ended = whole  # a pass that a watcher ended early goes on when the run is started again
-            if self.keeper is not None:
-                self.keeper.keep(number, carry, row, ended=ended)
-            self._told(Progress(task, number + 1, row, row, begun, ended=True), carry, tell)
+                raise SourceError(f"{self.source.name} has no rows: give at least one row.")
+            ended = complete  # a pass that a callback ended early is continued by the next run
+            if self.checkpoint is not None:
+                self.checkpoint.write(number, carry, row, ended=ended)
+            self.notify(Progress(task, number + 1, row, row, begin, ended=True), carry, report)
         except KeyboardInterrupt:
-            # What is spread over processes could only be gathered by all of them.
-            if self.keeper is None or any_spread(carry):
+            # A carry that is shared by processes can only be gathered by all of them.
+            if self.checkpoint is None or any_spread(carry):
                 raise
-            self.keeper.keep(number, carry, row, ended=ended)
-            raise Interrupted(self.keeper.folder, number + 1, row) from None
+            self.checkpoint.write(number, carry, row, ended=ended)
+            raise Interrupted(self.checkpoint.folder, number + 1, row) from None
         return carry
-
-    def _told(self, at: Progress, carry: Any, tell: Tell | None) -> bool:
-        """Tell the watchers, and say whether one of them wants the run to end."""
-        if not self.watchers:
-            return False
-        if tell is not None:
-            at = replace(at, tell=lambda: tell(carry))
-        asked = [watcher.batch(at) for watcher in self.watchers]
-        self._record.stopped = self.stopped or any(asked)
-        # Only a pass that tells how far it is can end early: the others' carries mean nothing by half.
-        return self.stopped and tell is not None
-
-
-class Given:
-    """Rows already at hand, such as a matrix: a pass takes each of them once."""
-
-    stopped = False
-    raw = False
-
-    def __init__(self, *rows: Any) -> None:
-        self.rows = rows
-
-    @property
-    def size(self) -> int:
-        """Rows of a batch, or features of a matrix."""
-        return max(_length(rows) for rows in self.rows)
-
-    def in_float64(self, mean: np.ndarray | None) -> Given:
-        """Return the same rows in float64, where they are."""
-        with jax.enable_x64(True):
-            return Given(*(jax.tree.map(_widened, rows) for rows in self.rows))
-
-    def put(self, block: np.ndarray) -> jax.Array:
-        """Return an array of shape (K, d) on the device."""
-        return jax.device_put(block)
-
-    everywhere = put
-
-    def fold(self, step: Step, start: Any, *, task: str, tell: Tell | None = None) -> Any:
-        """Return the carry after a step with each."""
-        carry = start
-        for rows in self.rows:
-            carry = step(carry, rows, 1)
-        return carry
-
-
-def _length(rows: Any) -> int:
-    """Return the number of rows, or the side of the matrix that stands for them."""
-    with jax.enable_x64(True):
-        player = jax.ShapeDtypeStruct((1, rows.width), np.float64)
-        return int(jax.eval_shape(rows.scores, player).shape[0])
-
-
-def _widened(leaf: jax.Array) -> jax.Array:
-    """Return floating-point numbers in float64, and others as they are."""
-    return leaf.astype(np.float64) if jnp.issubdtype(leaf.dtype, jnp.floating) else leaf
 
 
 def _wait_for(carry: Any) -> None:
-    """Wait until one array of the carry is there."""
+    """Wait until the first array of a carry is computed."""
     for leaf in jax.tree.leaves(carry):
         if isinstance(leaf, jax.Array):
             leaf.block_until_ready()

@@ -1,171 +1,286 @@
-"""The memory that a run will take, told before it starts, and refused where it cannot fit."""
+"""The plan of a fit: every decision, made once before the first pass."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import jax
+import numpy as np
 
-from eigengame._system.memory import free_memory
-from eigengame.linalg.offload import BLOCK
-from eigengame.sharding.placement import ONE_DEVICE, Placement
+from eigengame.algorithms import Remembered
+from eigengame.game.gram_space import cheaper_in_gram_space
+from eigengame.linalg.wide import MOST_WIDE, kernels_fit
+from eigengame.sharding.placement import ONE_DEVICE, Placement, placement_of
+from eigengame.solver.batches import batches_in_memory
+from eigengame.solver.frame import Frame, frame_of
+from eigengame.solver.memory import MemoryUse, estimate_memory, refuse_unless_fits
+from eigengame.solver.options import Options
+from eigengame.sources import Source
+
+BATCH_BYTES = 2**30
+"""Largest batch if `batch_size` is "auto"."""
+
+COVARIANCE = "covariance"
+"""The route that accumulates M in one pass and solves its eigenproblem: for few features."""
+
+Space = Literal["score", "gram", "gram with overlaps", "gram on the host"]
+"""Space in which the remembered game plays a batch.
+
+"score" and "gram" measure the inner products of players at each update. "gram with overlaps" carries them along,
+for kernels on one device; "gram on the host" does so with players in host memory, one block of features at a time.
+"""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Data and options of a fit, before anything is decided.
+
+    Attributes
+    ----------
+    source : Source
+    options : Options
+    weights : array of shape (n,) or None
+    algorithm : str
+        "auto" or a name of the registry.
+    batch_size : int or "auto"
+    mesh : dict, str, Mesh or None
+    """
+
+    source: Source
+    options: Options
+    weights: np.ndarray | None = None
+    algorithm: str = "remembered"
+    batch_size: int | Literal["auto"] = "auto"
+    mesh: object = None
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Bytes that a run takes beyond its data, on the device, and on the host where that is another.
+    """Every decision of a fit of k components.
 
     Attributes
     ----------
-    batches : int
-        Rows read ahead, and those being played.
+    components : int
+        Number of components k.
     players : int
-        Players, their directions and what an update needs beside them.
-    features : int
-        Means and variances of each feature.
-    host : int
-        Rows on their way to a device with memory of its own, or players that it has no room for.
-    buffers : int
-        Rows that a network computes there, on the one device it is on.
+        Number of players K.
+    batch : int
+        Rows of a batch.
+    route : str
+        "remembered", "covariance", or another name of the registry.
+    space : str
+        Space in which the remembered game plays a batch: see `Space`.
+    placement : Placement
+        Devices of the fit.
+    frame : Frame or None
+        Origin and unit of the rows; None if the first pass of a cluster decides it.
+    memory : MemoryUse
+        Bytes of the fit beyond its data.
+    options : Options
+        With the number of extra players decided.
     """
 
-    batches: int
+    components: int
     players: int
-    features: int
-    host: int = 0
-    buffers: int = 0
+    batch: int
+    route: str
+    space: Space
+    placement: Placement
+    frame: Frame | None
+    memory: MemoryUse
+    options: Options
 
-    @property
-    def total(self) -> int:
-        """All of it on the device."""
-        return self.batches + self.players + self.features + self.buffers
+    def game(self) -> Remembered:
+        """Return the remembered game of this plan."""
+        return self.options.game("score" if self.space == "score" else "gram")
 
     def __str__(self) -> str:
-        also = f", {_size(self.buffers)} of buffers" if self.buffers else ""
-        also += f"; {_size(self.host)} on the host" if self.host else ""
+        options, layout = self.options, self.placement.layout
+        passes = "1 pass" if options.max_passes == 1 else f"up to {options.max_passes} passes"
+        where = "one device" if layout.devices == 1 else f"a mesh of {layout}"
+        space = f" in {self.space} space" if self.route == "remembered" else ""
         return (
-            f"about {_size(self.total)}: {_size(self.batches)} of batches, {_size(self.players)} of "
-            f"players, {_size(self.features)} of features{also}"
+            f"{self.components} components by {self.players} players, {self.route}{space}: {passes} of batches of "
+            f"{self.batch} rows in {np.dtype(options.dtype)} on {where}; {self.memory}"
         )
 
 
-def plan(
-    shape: tuple[int, int],
-    players: int,
-    itemsize: int,
-    held: int,
+def make_plan(
+    problem: Problem,
+    k: int,
     *,
-    passes: int = 1,
-    place: Placement = ONE_DEVICE,
-    own: int | None = None,
-    hosted: bool = False,
+    rows: int | None,
+    max_batch: int | None = None,
+    placement: Placement | None = None,
+    frame: Frame | None = None,
+    remote: bool = False,
 ) -> Plan:
-    """Return what a run takes on each device.
-
-    An update holds the players before and after it, their directions and two products on the way; a
-    refinement holds players, moves and fresh directions, each with images, and the best so far.
+    """Decide how to fit k components, and refuse what does not fit into memory.
 
     Parameters
     ----------
+    problem : Problem
+    k : int
+        Number of components.
+    rows : int or None
+        Rows to be read in a pass, if known; on a cluster, those of the longest partition.
+    max_batch : int, optional
+        Largest number of rows of a batch.
+    placement : Placement, optional
+        Devices of the fit. By default those of the mesh.
+    frame : Frame, optional
+        Origin and unit of the rows. By default the first rows decide it.
+    remote : bool
+        Whether workers with devices and memory of their own do the work.
+    """
+    source, options, d = problem.source, problem.options, problem.source.shape[1]
+    if source.on_device and jax.default_backend() == "gpu":
+        options = _extra_for_kernels(options, k)
+    players = options.players(k, d)
+    batch = batch_rows(problem, (rows, d), players)
+    batch = batch if max_batch is None else min(batch, max_batch)
+    if placement is None:
+        placement = ONE_DEVICE if remote else placement_of(problem.mesh, batch, players, d)
+    if frame is None and not remote:
+        frame = _frame(problem, placement)
+    route = _route(problem, players)
+    carried = (
+        route == "remembered" and not remote and _kernels_apply(problem, players, batch, placement)
+    )
+    space: Space = "gram with overlaps" if carried else "score"
+    if not carried and not source.sparse and cheaper_in_gram_space(batch, players, d):
+        space = "gram"
+    plan = Plan(
+        components=k,
+        players=players,
+        batch=batch,
+        route=route,
+        space=space,
+        placement=placement,
+        frame=frame,
+        memory=_memory(problem, players, batch, placement, frame, options),
+        options=options,
+    )
+    return plan if remote else _fitting(problem, plan)
+
+
+def _fitting(problem: Problem, plan: Plan) -> Plan:
+    """Return the plan, or one with players in host memory, if it fits; else raise MemoryError."""
+    source, options, room = problem.source, plan.options, problem.source.room()
+    try:
+        refuse_unless_fits(plan.memory, plan.batch, plan.players, room=room)
+        return plan
+    except MemoryError:
+        alone = source.on_device and plan.placement.mesh is None and jax.default_backend() != "cpu"
+        simple = plan.route == "remembered" and options.forget == 1 and options.max_passes == 1
+        if not (alone and simple):
+            raise
+    memory = _memory(
+        problem, plan.players, plan.batch, plan.placement, plan.frame, options, on_host=True
+    )
+    refuse_unless_fits(memory, plan.batch, plan.players, room=room)
+    return replace(plan, space="gram on the host", memory=memory)
+
+
+def _memory(
+    problem: Problem,
+    players: int,
+    batch: int,
+    placement: Placement,
+    frame: Frame | None,
+    options: Options,
+    *,
+    on_host: bool = False,
+) -> MemoryUse:
+    """Return the bytes that the fit takes."""
+    source = problem.source
+    copied = problem.weights is not None or not (frame or Frame()).plain
+    return estimate_memory(
+        (0 if source.sparse else batch, source.shape[1]),
+        players,
+        np.dtype(options.dtype).itemsize,
+        batches_in_memory(source, options.dtype, copied=copied),
+        passes=options.max_passes,
+        placement=placement,
+        computed=source.dtype.itemsize if source.on_device else None,
+        on_host=on_host,
+    )
+
+
+def _frame(problem: Problem, placement: Placement) -> Frame:
+    """Return the frame of the rows. Processes that share features read only their own columns."""
+    source, options, d = problem.source, problem.options, problem.source.shape[1]
+    own = placement.own_columns(d)
+    if own == (0, d):
+        return frame_of(source, options.dtype, center=options.center)
+    return frame_of(
+        source,
+        options.dtype,
+        center=options.center,
+        columns=own,
+        of_all=lambda values: placement.all_columns(values, d),
+    )
+
+
+def _extra_for_kernels(options: Options, k: int) -> Options:
+    """Return options whose players and mean together are a multiple of 16, as the kernels take them.
+
+    There are half as many again as components. A number of extra players that was given stays.
+    """
+    together = -(-3 * k // 32) * 16
+    if options.extra != "auto" or together > MOST_WIDE:
+        return options
+    return replace(options, extra=together - k - int(options.center))
+
+
+def _route(problem: Problem, players: int) -> str:
+    """Return the route: for "auto" the covariance if it takes fewer multiplications."""
+    algorithm, source = problem.algorithm, problem.source
+    if algorithm == "auto":
+        # M takes n d^2 once, the remembered game about 3 n K d in each pass.
+        few = source.shape[1] <= 3 * players
+        dense = not source.sparse and problem.options.forget == 1
+        return COVARIANCE if dense and few else "remembered"
+    if algorithm != "remembered" and source.sparse:
+        raise ValueError(
+            f"algorithm={algorithm!r} needs dense rows, but {source.name} is sparse: use 'remembered'."
+        )
+    return algorithm
+
+
+def _kernels_apply(problem: Problem, players: int, batch: int, placement: Placement) -> bool:
+    """Return whether the kernels of one GPU take rows and players of these shapes."""
+    source, options, d = problem.source, problem.options, problem.source.shape[1]
+    if not source.on_device or placement.mesh is not None or options.forget != 1:
+        return False
+    counts = (players, 1) if options.center else (players,)
+    vectors = [jax.ShapeDtypeStruct((count, d), options.dtype) for count in counts]
+    return kernels_fit(vectors, jax.ShapeDtypeStruct((batch, d), source.dtype))
+
+
+def batch_rows(problem: Problem, shape: tuple[int | None, int], players: int) -> int:
+    """Return the number of rows of a batch: enough for efficient products, at most 1 GiB.
+
+    Batches are as even as possible, in multiples of eight, so that little padding is needed. A source with blocks
+    of a fixed size gets whole multiples of them, as few as there are players.
+
+    Parameters
+    ----------
+    problem : Problem
     shape : tuple of int
-        Of a batch (rows, d).
+        Rows to be read, or None, and features.
     players : int
-        Their number K.
-    itemsize : int
-        Bytes of a number.
-    held : int
-        Batches in memory at once.
-    passes : int
-        Passes that may be made.
-    place : Placement
-        Devices that share rows and features.
-    own : int, optional
-        Bytes of a number of rows that are computed on the device: they are held in buffers, and once more
-        as an update widens, fills up or shares them.
-    hosted : bool
-        Whether players stay on the host, of which the device has a block at a time.
     """
-    layout = place.layout
-    batch, d = place.height(shape[0]) // layout.data, place.width(shape[1]) // layout.features
-    arrays = 6 if passes == 1 else 14
-    own_memory = jax.devices()[0].platform != "cpu"
-    if hosted:
-        return Plan(
-            batches=0,
-            players=4 * players * min(d, BLOCK) * itemsize,
-            features=8 * d * itemsize,
-            host=4 * players * d * itemsize,
-            buffers=0 if own is None else held * shape[0] * shape[1] * own,
-        )
-    return Plan(
-        batches=(held if own is None else 1) * batch * d * itemsize,
-        players=arrays * players * d * itemsize,
-        features=8 * d * itemsize,
-        host=2 * shape[0] * shape[1] * itemsize if own_memory and own is None else 0,
-        buffers=0 if own is None else held * shape[0] * shape[1] * own,
-    )
-
-
-def refuse_unless_fits(
-    planned: Plan, batch: int, players: int, *, apart: int | None = None
-) -> None:
-    """Raise where a run needs more than there is, and say what would make it fit.
-
-    `apart` is what is free for the buffers of a network, where they are not in JAX's own memory.
-    """
-    if planned.buffers:
-        _refuse_unless_computed(planned, batch, players, apart)
-        return
-    pairs = ((planned.total, available()), (planned.host, free_memory()))
-    for needed, there in pairs:
-        if there is not None and needed > there:
-            raise MemoryError(
-                f"the run would take {planned}, but {_size(there)} is free: give a smaller batch_size "
-                f"(it is {batch}), fewer components or extra players (there are {players}), or "
-                'dtype="float32".'
-            )
-
-
-def _refuse_unless_computed(planned: Plan, batch: int, players: int, apart: int | None) -> None:
-    """Raise where rows that a network computes do not fit beside the game."""
-    there = available()
-    ways = (
-        f"give a smaller batch_size (it is {batch}), fewer or pooled layers, or fewer extra players by extra= "
-        f"(there are {players} players)"
-    )
-    if apart is not None and planned.buffers > apart:
-        raise MemoryError(
-            f"the run would take {planned}, but of the device JAX leaves {_size(apart)} to the network's buffers: "
-            f"{ways}, or leave more of it by XLA_PYTHON_CLIENT_MEM_FRACTION (0.75 if not set)."
-        )
-    whole = planned.buffers if apart is None else 0
-    shared = planned.total - planned.buffers
-    if there is None or whole + shared <= there:
-        free = free_memory()
-        if free is None or planned.host <= free:
-            return
-        there = free
-    # Buffers lie where the network is; everything else is shared by the devices of a mesh.
-    mesh = f', or mesh={{"features": {-(-shared // (there - whole))}}}' if there > whole else ""
-    if not planned.host:
-        mesh += ", or one pass (passes=1, no tol), for which players can stay on the host"
-    raise MemoryError(f"the run would take {planned}, but {_size(there)} is free: {ways}{mesh}.")
-
-
-def available() -> int | None:
-    """Return the free bytes of the device, or of the host where that is the device; None if unknown."""
-    device = jax.devices()[0]
-    stats = device.memory_stats() if device.platform != "cpu" else None
-    if stats and "bytes_limit" in stats:
-        return int(stats["bytes_limit"]) - int(stats.get("bytes_in_use", 0))
-    return free_memory()
-
-
-def _size(count: int) -> str:
-    """Return bytes as people read them."""
-    value = float(count)
-    for unit in ("B", "KiB", "MiB"):
-        if value < 1024:
-            return f"{value:.3g} {unit}"
-        value /= 1024
-    return f"{value:.1f} GiB"
+    (n, d), given = shape, problem.source.block_rows
+    if not isinstance(problem.batch_size, str):
+        return int(problem.batch_size) if n is None else min(int(problem.batch_size), n)
+    if given is not None:
+        whole = given * -(-players // given)
+        return whole if n is None else min(whole, n)
+    fits = max(1, BATCH_BYTES // (d * np.dtype(problem.options.dtype).itemsize))
+    most = max(2 * players, min(1024, fits))
+    if n is None:
+        return most
+    even = -(-n // -(-n // most))
+    return min(n, -(-even // 8) * 8)

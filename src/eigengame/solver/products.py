@@ -1,8 +1,8 @@
-r"""Exact products with $M$ by whole passes, and the players they lead to.
+r"""Products with $M$ by whole passes, and better players from them.
 
-Each pass multiplies one block of directions by $M$. Players, the residual directions and the previous
-moves then meet in a small problem whose equilibrium is the next players (Rayleigh-Ritz, in float64);
-images follow by linearity.
+Each pass multiplies one block of directions by $M$. The next players are the eigenvectors of $M$ within the span
+of the players, their residual directions and the previous moves (Rayleigh-Ritz, in float64). Products of the next
+players follow by linearity.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from eigengame.solver.passes import Passes
 
 
 class Imaged(NamedTuple):
-    """Directions (K, d) with what M makes of them (K, d)."""
+    """Directions (K, d) and their images, the products with M (K, d)."""
 
     directions: jax.Array
     images: jax.Array
 
 
 class Refined(NamedTuple):
-    """Settled players and their last moves, both with images.
+    """Players and their last moves, both with images.
 
     Attributes
     ----------
     players : Imaged
-        Orthonormal, settled, the strongest first.
+        Orthonormal eigenvectors of M within their span, the largest value first.
     moves : Imaged or None
-        The part of the last step outside the players before it.
+        The part of the last step outside the span of the previous players.
     """
 
     players: Imaged
@@ -47,36 +47,36 @@ class Refined(NamedTuple):
 
 
 def image(
-    source: Passes, block: jax.Array, mean: jax.Array | None, task: str = "refinement"
+    passes: Passes, block: jax.Array, mean: jax.Array | None, task: str = "refinement"
 ) -> jax.Array:
-    r"""Return $M W$ for the rows of `block` (K, d) by one pass, with $M$ about `mean` where given.
+    r"""Return $M W$ for the rows of `block` (K, d) by one pass, with $M$ about `mean` if given.
 
-    Scores are centred before they meet the rows again: then an error of the mean counts only by its
-    square, and products have no large common part to round.
+    Scores are centred before the second product: then an error of the mean enters by its square only, and products
+    have no large common part to round.
     """
-    # Where the block is, and told so: else the first batch would be compiled for, and then the second.
+    # Committed to the devices of the block: otherwise the first two batches would compile twice.
     total = jnp.zeros_like(block, device=block.sharding)
     if mean is None:
-        return source.fold(partial(_add, block), total, task=task)
+        return passes.fold(partial(_add, block), total, task=task)
     level, sums = _level(mean, block)
-    total, sums = source.fold(partial(_add_centred, block, level), (total, sums), task=task)
+    total, sums = passes.fold(partial(_add_centred, block, level), (total, sums), task=task)
     return _about(mean, total, sums)
 
 
 @jit_without_autotune
 def _level(mean: jax.Array, block: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Return the scores of the mean, shape (1, K), and room for the sums of scores about it, (K, 1)."""
+    """Return the scores of the mean, shape (1, K), and zeros for the sums of scores about it, (K, 1)."""
     return long_product(mean[None, :], block), jnp.zeros((len(block), 1), block.dtype)
 
 
 @jit_without_autotune
 def _about(mean: jax.Array, total: jax.Array, sums: jax.Array) -> jax.Array:
-    """Return what directions of centred scores add up to, less what rows that are not centred brought in."""
+    """Return the sum of directions of centred scores, with the mean of the rows removed."""
     return total - sums * mean[None, :]
 
 
 def _add(block: jax.Array, total: jax.Array, rows: Any, _: int) -> jax.Array:
-    """Add one batch: a step by name, which can be sent to where the rows are."""
+    """Add one batch. A named function, so that it can be sent to workers."""
     return _accumulate(rows, block, total)
 
 
@@ -89,7 +89,7 @@ def _add_centred(
 
 @jax.jit
 def _accumulate(rows: Any, block: jax.Array, total: jax.Array) -> jax.Array:
-    """Add one batch's share of M W."""
+    """Add the part of M W of one batch."""
     return with_directions(total, scores_of(rows, block), rows)
 
 
@@ -97,28 +97,28 @@ def _accumulate(rows: Any, block: jax.Array, total: jax.Array) -> jax.Array:
 def _accumulate_centred(
     rows: Any, block: jax.Array, level: jax.Array, total: jax.Array, sums: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
-    """Add one batch's share of M W by scores less those of the mean, and of their sums."""
+    """Add the part of M W of one batch by centred scores, and the sums of these."""
     constant = rows.constant()
     scores = scores_of(rows, block) - constant * level
     return with_directions(total, scores, rows), sums + full_product(scores.T, constant)
 
 
-def measure(source: Passes, players: jax.Array, mean: jax.Array | None) -> Refined:
-    """Return the players settled on all of the data, with their images: one pass."""
+def measure(passes: Passes, players: jax.Array, mean: jax.Array | None) -> Refined:
+    """Return the eigenvectors of M within the span of the players, with images, by one pass."""
     players = orthonormalise(players)
-    return _settle_all(Imaged(players, image(source, players, mean)), players.shape[0])
+    return _rayleigh_ritz(Imaged(players, image(passes, players, mean)), players.shape[0])
 
 
-def improve(source: Passes, now: Refined, mean: jax.Array | None) -> Refined:
+def improve(passes: Passes, now: Refined, mean: jax.Array | None) -> Refined:
     """Return better players by one pass over the residual directions."""
     players, images = now.players
     fresh = _fresh(players, images)
-    directions, pictures = [players, fresh], [images, image(source, fresh, mean)]
+    directions, products = [players, fresh], [images, image(passes, fresh, mean)]
     if now.moves is not None:
         directions.append(now.moves.directions)
-        pictures.append(now.moves.images)
-    space = Imaged(jnp.concatenate(directions), jnp.concatenate(pictures))
-    return _settle_all(space, players.shape[0])
+        products.append(now.moves.images)
+    space = Imaged(jnp.concatenate(directions), jnp.concatenate(products))
+    return _rayleigh_ritz(space, players.shape[0])
 
 
 @jit_without_autotune
@@ -127,8 +127,8 @@ def _fresh(players: jax.Array, images: jax.Array) -> jax.Array:
     return residual_directions(players, images, long_product(players, images))
 
 
-def _settle_all(space: Imaged, k: int) -> Refined:
-    """Return the equilibrium within the space: the small problem is solved in float64."""
+def _rayleigh_ritz(space: Imaged, k: int) -> Refined:
+    """Return the first k eigenvectors of M within a space; the small problem is solved in float64."""
     overlaps = _inner_products(space.directions, space.directions)
     gram = _inner_products(space.directions, space.images)
     basis = _orthonormal_basis(overlaps, k)
@@ -145,11 +145,10 @@ def _settle_all(space: Imaged, k: int) -> Refined:
 
 
 def _orthonormal_basis(overlaps: np.ndarray, k: int) -> np.ndarray:
-    """Return coefficients (rows) of an orthonormal basis, block after block of k directions.
+    """Return coefficients (rows) of an orthonormal basis, block by block of k directions.
 
-    Players come first and are kept whole; of later blocks only what is new to the earlier ones is, and
-    only where it is a good part of a unit direction: the rest is rounding, and dividing by its length
-    would make it large.
+    The players come first and are kept. Of later blocks only the part outside the earlier ones is kept, and only
+    if it is a good part of a unit direction: a small part is rounding, which dividing by its length would amplify.
     """
     basis = np.zeros((0, len(overlaps)))
     for begin in range(0, len(overlaps), k):
@@ -163,18 +162,18 @@ def _orthonormal_basis(overlaps: np.ndarray, k: int) -> np.ndarray:
 
 
 def _inner_products(left: jax.Array, right: jax.Array) -> np.ndarray:
-    """Return `left @ right.T` in float64, summed in float64 too unless that would be a long sum."""
+    """Return `left @ right.T` in float64; large arrays are multiplied on the device in their own precision."""
     if left.size <= 2**25:
         return whole(left).astype(np.float64) @ whole(right).astype(np.float64).T
     return whole(measured_product(left, right)).astype(np.float64)
 
 
 def _combine(coefficients: np.ndarray, space: Imaged) -> Imaged:
-    """Return combinations of directions and, alike, of their images."""
+    """Return combinations of directions, and the same combinations of their images."""
     return _combined(jnp.asarray(coefficients, space.directions.dtype), space)
 
 
 @jit_without_autotune
 def _combined(turn: jax.Array, space: Imaged) -> Imaged:
-    """Return the same, compiled."""
+    """Compiled part of `_combine`."""
     return Imaged(full_product(turn, space.directions), full_product(turn, space.images))

@@ -1,4 +1,4 @@
-"""Rows as they were read, to be brought into their frame and weighted in float64 on the device."""
+"""Rows in the precision of their source, to be converted to float64 on the device."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from eigengame.sharding.shared_rows import SharedRows
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class RawRows:
-    """Rows in the precision of their source, with what it takes to make float64 rows of the game of them.
+    """Rows in the precision of their source, with the origin, unit and weights to convert them.
 
-    Converting on the device, a group of rows at a time, moves half the bytes that float64 rows would.
+    Converting on the device, a group of rows at a time, transfers half the bytes of float64 rows.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ class RawRows:
     unit : array of shape ()
         A power of two to divide by.
     mesh : Mesh or None
-        Where devices share the rows.
+        Devices that share the rows.
     """
 
     values: jax.Array
@@ -39,7 +39,7 @@ class RawRows:
     mesh: Mesh | None = field(default=None, metadata={"static": True})
 
     def widened(self) -> DenseRows:
-        """Return the rows of the game in float64: one rounding each to subtract and to weight."""
+        """Return the rows in float64, with one rounding for the subtraction and one for the weight."""
         away = (self.values.astype(self.origin.dtype) - self.origin[None, :]) / self.unit
         weighted = away * self.roots[:, None]
         if self.mesh is None:

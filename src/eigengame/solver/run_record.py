@@ -1,4 +1,4 @@
-"""What a checkpoint folder says of its run, `run.json`: the data and all options that the result depends on."""
+"""The record of a run in its checkpoint folder, `run.json`: the data and all options that the result depends on."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from eigengame._system.files import StorageError
 from eigengame._system.sealed import DIGEST, sealed
 
 FORMAT = 2
-"""Of a folder. Those of format 1 have no digests, neither of the data nor of the files."""
+"""Format of a folder. Folders of format 1 have no digests, neither of the data nor of the files."""
 
 CONTENT = "source.content"
-"""The digest of the data, as `_flat` calls it."""
+"""Name of the digest of the data in a flattened record."""
 
 
 class CheckpointError(StorageError):
-    """A checkpoint that cannot be written, read, or gone on from; says which and what to do."""
+    """A checkpoint that cannot be written, read or resumed; the message says which and what to do."""
 
 
 class CheckpointWarning(UserWarning):
-    """A checkpoint that is used, although not everything about it could be checked."""
+    """A checkpoint that is used although not everything about it could be checked."""
 
 
 def sealed_facts(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the facts of a run with a digest of them."""
+    """Return a record with its digest."""
     plain = {name: value for name, value in facts.items() if name != DIGEST}
     return plain | {DIGEST: sealed({}, {"facts": json.dumps(plain, sort_keys=True)})[DIGEST]}
 
 
 def read_facts(path: Path) -> dict[str, Any]:
-    """Return the facts of the run that a folder belongs to."""
+    """Read the record of the run that a folder belongs to."""
     try:
         kept = json.loads(path.read_text(encoding="utf-8"))
         if not (isinstance(kept, dict) and {"format", "configuration", "source"} <= kept.keys()):
@@ -52,7 +52,7 @@ def read_facts(path: Path) -> dict[str, Any]:
 def refuse_other_run(
     kept: Mapping[str, Any], asked: Mapping[str, Any], folder: Path, trust_source: bool
 ) -> None:
-    """Refuse to go on from another run, naming every difference."""
+    """Refuse to resume another run, with all differences."""
     before, now = (
         {name: value for name, value in _flat(one) if name not in ("seed", DIGEST)}
         for one in (kept, asked)
@@ -64,8 +64,8 @@ def refuse_other_run(
         before[CONTENT] = now.get(CONTENT)
     elif before.get(CONTENT) is None and now.get(CONTENT) is not None:
         raise CheckpointError(
-            f"{folder} was begun with trust_source=True, so that the content of its data is not known: give "
-            "trust_source=True to go on, or another folder to start again."
+            f"{folder} was started with trust_source=True, so the content of its data is unknown: pass "
+            "trust_source=True to continue, or another folder to start again."
         )
     differences = [
         f"{name} was {before.get(name)!r}, is {now.get(name)!r}"
@@ -74,12 +74,12 @@ def refuse_other_run(
     ]
     if differences:
         raise CheckpointError(
-            f"{folder} belongs to another run: {'; '.join(differences)}. Give the same data and options to "
-            "go on, or another folder to begin anew."
+            f"{folder} belongs to another run: {'; '.join(differences)}. Use the same data and options to "
+            "continue, or another folder to start again."
         )
     if kept["format"] == 1 and not trust_source:
         warnings.warn(
-            f"{folder} was written by an earlier version, without a digest of the data: the run goes on, but "
+            f"{folder} was written by an earlier version, without a digest of the data: the run continues, but "
             "if the data or the weights have changed since, the result is wrong.",
             CheckpointWarning,
             stacklevel=2,

@@ -1,262 +1,250 @@
-"""The remembered game over a stream: batches in, players, moments and an estimate out."""
+"""One pass of the remembered game over batches, in any of its spaces.
+
+In score space and in Gram space each update measures the inner products of the players. Rows so wide that kernels
+apply are played in Gram space with these products carried along (`Stream.overlaps`), and with players on the
+device or in host memory.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from eigengame.algorithms import Remembered
+from eigengame.algorithms.in_gram_space import REMEASURED, overlaps_now
 from eigengame.algorithms.remembered import RememberedState
-from eigengame.game.memory import Memory
 from eigengame.game.rows import DenseRows
-from eigengame.linalg.orthonormal import inner, norms
-from eigengame.metrics import angular_error
-from eigengame.sharding.gather import any_spread
+from eigengame.linalg.autotune import jit_without_autotune
+from eigengame.linalg.offload import ON_HOST, orthonormal
+from eigengame.linalg.orthonormal import nearly_orthonormal, whiten
+from eigengame.linalg.products import full_product
+from eigengame.linalg.wide import overlaps_of
 from eigengame.sharding.placement import ONE_DEVICE, Placement
-from eigengame.solver.certificate import Certificate
-from eigengame.solver.frame import Frame
 from eigengame.solver.moments import (
     Moments,
+    add_moments,
     batch_moments,
     fade_moments,
-    gathered_moments,
     kept_moments,
     merge_moments,
     no_moments,
 )
 from eigengame.solver.passes import Passes
+from eigengame.solver.plan import Plan, Space
+from eigengame.solver.stream import Snapshot, Stream, figures
+
+TASK = "remembered"
+"""Name of the pass, for progress."""
 
 
-class Stream(NamedTuple):
-    """A remembered game in progress, with what is reported beside it.
+def stream_pass(plan: Plan, passes: Passes) -> Stream:
+    """Play the remembered game once over all batches, from random players."""
+    mode, game, options = MODES[plan.space], plan.game(), plan.options
+    size = plan.components, passes.source.shape[1]
+    begun = mode.begin(game, *size, options.dtype, options.seed, passes.placement)
+    step = partial(mode.take, game, placement=passes.placement)
+    return mode.end(passes.fold(step, begun, task=TASK, report=figures))
 
-    Attributes
-    ----------
-    state : RememberedState
-    moments : Moments
-        Of every feature.
-    rows : int
-        Rows seen, exactly.
-    looks : tuple of two (int, array of shape (k, d))
-        The components as they were at two earlier counts of rows, each at least twice the one before.
-    """
 
-    state: RememberedState
-    moments: Moments
-    rows: int
-    looks: tuple[tuple[int, jax.Array], tuple[int, jax.Array]]
-
-    @property
-    def earlier(self) -> tuple[int, jax.Array]:
-        """The look when about half of the rows, at most three quarters, had been seen."""
-        older, newer = self.looks
-        return newer if 4 * newer[0] <= 3 * self.rows else older
+def one_pass(game: Remembered, passes: Passes, stream: Stream) -> Stream:
+    """Continue a stream with all batches of one pass."""
+    step = partial(take, game, placement=passes.placement)
+    return passes.fold(step, stream, task=TASK, report=figures)
 
 
 def begin(
-    algorithm: Remembered,
+    game: Remembered,
     k: int,
     d: int,
     dtype: Any,
     seed: int,
-    place: Placement = ONE_DEVICE,
+    placement: Placement = ONE_DEVICE,
 ) -> Stream:
-    """Return a game in which nothing has been seen."""
-    players = drawn(algorithm.players_for(k, d), d, dtype, seed)
-    state = algorithm.remember_nothing(jax.device_put(players), k)
-    state = place.state(algorithm, state, k)
-    start = (0, place.players(players[:k]))
-    return Stream(state, no_moments(d, dtype, place), 0, (start, start))
+    """Return a game without rows, its players drawn at random."""
+    players = random_orthonormal(game.players_for(k, d), d, dtype, seed)
+    state = placement.state(game, game.remember_nothing(jax.device_put(players), k), k)
+    start = (0, placement.players(players[:k]))
+    return Stream(state, no_moments(d, dtype, placement), 0, (start, start))
 
 
-def drawn(count: int, d: int, dtype: Any, seed: int) -> np.ndarray:
-    """Return random orthonormal players (count, d), by NumPy: a game begins without compiling."""
+def random_orthonormal(count: int, d: int, dtype: Any, seed: int) -> np.ndarray:
+    """Return random orthonormal players (count, d). NumPy draws them, so nothing is compiled."""
     draws = np.random.default_rng(seed).standard_normal((count, d), dtype)
     if d < 4 * count:
         return np.ascontiguousarray(np.linalg.qr(draws.T)[0].T)
-    # Many more features than players: the draws are nearly orthogonal, and Cholesky is good enough.
+    # With many more features than players the draws are nearly orthogonal, and Cholesky is accurate enough.
     factor = np.linalg.cholesky((draws @ draws.T).astype(np.float64))
     return np.linalg.inv(factor).astype(dtype) @ draws
 
 
 def take(
-    algorithm: Remembered, memory: Stream, rows: Any, count: int, place: Placement = ONE_DEVICE
+    game: Remembered, stream: Stream, rows: Any, count: int, placement: Placement = ONE_DEVICE
 ) -> Stream:
-    """Return the game after one more batch, of which `count` rows are not padding."""
-    state, moments, components = _step(algorithm, place, rows, memory.state, memory.moments)
-    seen, (_, newer) = memory.rows + count, memory.looks
-    if seen < max(2 * newer[0], 1):
-        return Stream(state, moments, seen, memory.looks)
-    return Stream(state, moments, seen, (newer, (seen, components)))
-
-
-def merge(algorithm: Remembered, one: Stream, other: Stream) -> Stream:
-    """Return the game of both streams together.
-
-    Without forgetting it does not matter which came first. With it both end at the same time: neither is faded by
-    the rows of the other.
-    """
-    state, moments = _merge(algorithm, one.state, other.state, one.moments, other.moments)
-    larger = one if one.rows >= other.rows else other
-    look = (larger.rows, algorithm.components(larger.state))
-    return Stream(state, moments, one.rows + other.rows, (look, look))
-
-
-@partial(jax.jit, static_argnums=0)
-def _merge(
-    algorithm: Remembered,
-    one: RememberedState,
-    other: RememberedState,
-    moments: Moments,
-    others: Moments,
-) -> tuple[RememberedState, Moments]:
-    """Return state and moments of both: compiled as one, where step by step takes much longer."""
-    return algorithm.merge(one, other), merge_moments(moments, others)
-
-
-def reframed(stream: Stream, frame: Frame, target: Frame) -> Stream:
-    """Return a stream whose rows were in one frame as if they had been in another."""
-    if frame.plain and target.plain:
-        return stream
-    memory, moments = stream.state.memory, stream.moments
-    factor = frame.unit / target.unit
-    if not 1e-15 < factor < 1e15:  # squares of the one are beyond the other's precision
-        raise ValueError(
-            f"the two streams have numbers of about {frame.unit:.1g} and {target.unit:.1g}: their sizes are too "
-            "different to be merged in one dtype; scale the data of one of them."
-        )
-
-    def mean_of(mean: jax.Array) -> jax.Array:
-        moved = target.inner(frame.outer(np.asarray(mean)))
-        return jnp.asarray(moved, mean.dtype)
-
-    memory = memory._replace(strengths=memory.strengths * factor**2, mean=mean_of(memory.mean))
-    moments = moments._replace(mean=mean_of(moments.mean), scatter=moments.scatter * factor**2)
-    return stream._replace(state=stream.state._replace(memory=memory), moments=moments)
-
-
-def reordered(stream: Stream, order: np.ndarray) -> Stream:
-    """Return the same stream with its features in another order, given as indices (d,)."""
-    memory, moments = stream.state.memory, stream.moments
-    memory = memory._replace(players=memory.players[:, order], mean=memory.mean[order])
-    moments = moments._replace(mean=moments.mean[order], scatter=moments.scatter[order])
-    # Wide streams begin without a copy of their players: an array (k, 0).
-    older, newer = (
-        (rows, look[:, order] if look.shape[1] else look) for rows, look in stream.looks
-    )
-    state = stream.state._replace(memory=memory)
-    return Stream(state, moments, stream.rows, (older, newer))
-
-
-def in_precision(stream: Stream, dtype: Any) -> Stream:
-    """Return the same stream with its arrays in another dtype."""
-
-    def cast(leaf: Any) -> Any:
-        floating = hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, jnp.floating)
-        return leaf.astype(dtype) if floating else leaf
-
-    return jax.tree.map(cast, stream)
+    """Return the game after one more batch, with `count` rows of a weight above 0."""
+    state, moments, components = _step(game, placement, rows, stream.state, stream.moments)
+    return _after(stream, state, moments, count, lambda: components)
 
 
 @partial(jax.jit, static_argnums=(0, 1))
 def _step(
-    algorithm: Remembered, place: Placement, rows: Any, state: RememberedState, moments: Moments
+    game: Remembered, placement: Placement, rows: Any, state: RememberedState, moments: Moments
 ) -> tuple[RememberedState, Moments, jax.Array]:
-    """Return state, moments and components after one batch: one compilation for each shape."""
+    """Return state, moments and components after one batch. Compiled once for each shape."""
     counted = rows
-    if algorithm.forget != 1:
-        counted, keep = algorithm.fade(rows, moments.weight.dtype)
+    if game.forget != 1:
+        counted, keep = game.fade(rows, moments.weight.dtype)
         moments = fade_moments(moments, keep)
     own = batch_moments(counted)
     moments = merge_moments(moments, own)
-    if algorithm.forget == 1 and isinstance(rows, DenseRows):
+    if game.forget == 1 and isinstance(rows, DenseRows):
         rows = replace(rows, mean=own.mean)
-    state, _ = algorithm.update(rows, state)
-    state = place.kept(algorithm, state, state.like.shape[0])
-    moments = kept_moments(moments, place)
-    return state, moments, algorithm.components(state)
+    state, _ = game.update(rows, state)
+    state = placement.kept(game, state, state.like.shape[0])
+    return state, kept_moments(moments, placement), game.components(state)
 
 
-def one_pass(
-    algorithm: Remembered, reading: Passes, begun: Stream, place: Placement = ONE_DEVICE
+def _after(
+    stream: Stream,
+    state: RememberedState,
+    moments: Moments,
+    count: int,
+    components: Callable[[], Any],
+    overlaps: jax.Array | None = None,
 ) -> Stream:
-    """Return the game after one pass over the data."""
-    step = partial(take, algorithm, place=place)
-    return reading.fold(step, begun, task="remembered", tell=so_far)
+    """Return the stream after a batch, with a new snapshot if the number of rows has doubled."""
+    rows, snapshots = stream.rows + count, stream.snapshots
+    if rows >= max(2 * snapshots[1][0], 1):
+        snapshots = (snapshots[1], (rows, components()))
+    return Stream(state, moments, rows, snapshots, overlaps)
 
 
-def gathered(stream: Stream, d: int, place: Placement) -> Stream:
-    """Return the game of d features on one device, to go on with anywhere."""
-    if place.mesh is None:
-        return stream
-    here, state, memory = place.gathered, stream.state, stream.state.memory
-    memory = Memory(
-        players=here(memory.players, len(memory.players), d),
-        strengths=here(memory.strengths),
-        mean=here(memory.mean, d),
-        weight=here(memory.weight),
+# ---------------------------------------------------------------- Gram space with overlaps
+
+
+def _begin_with_overlaps(
+    game: Remembered, k: int, d: int, dtype: Any, seed: int, placement: Placement
+) -> Stream:
+    """Return a game without rows, its players drawn on the device."""
+    state = _draw_on_device(game, k, d, np.dtype(dtype), seed)
+    begun = _without_rows(state, k, d, dtype, _overlaps(game.wide(state)))
+    here = state.memory.players.sharding
+    # Committed to this device, as rows of torch are: otherwise the first two updates would compile twice.
+    state, moments, overlaps = jax.device_put((begun.state, begun.moments, begun.overlaps), here)
+    return begun._replace(state=state, moments=moments, overlaps=overlaps)
+
+
+@partial(jit_without_autotune, static_argnums=(0, 1, 2, 3))
+def _draw_on_device(game: Remembered, k: int, d: int, dtype: Any, seed: int) -> RememberedState:
+    """Return an empty memory with random orthonormal players; draws are nearly orthogonal, since d is large."""
+    draws = jax.random.normal(jax.random.key(seed), (game.players_for(k, d), d), dtype)
+    turn, _ = whiten(full_product(draws, draws.T) / d)
+    return game.remember_nothing(full_product(turn, draws) / math.sqrt(d), k)
+
+
+def _without_rows(
+    state: RememberedState, k: int, d: int, dtype: Any, overlaps: jax.Array
+) -> Stream:
+    """Return a game without rows. The first snapshots are empty, because a copy of the players takes memory."""
+    start: Snapshot = (0, state.memory.players[:k, :0])
+    return Stream(state, no_moments(d, dtype), 0, (start, start), overlaps)
+
+
+def take_with_overlaps(
+    game: Remembered, stream: Stream, rows: DenseRows, count: int, placement: Placement = ONE_DEVICE
+) -> Stream:
+    """Version of `take` in Gram space, with overlaps carried along."""
+    state, moments, overlaps = step_with_overlaps(
+        game, rows, stream.state, stream.moments, stream.overlaps
     )
-    older, newer = ((rows, here(look, len(look), d)) for rows, look in stream.looks)
-    return Stream(
-        RememberedState(memory, here(state.like), here(state.step)),
-        gathered_moments(stream.moments, d, place),
-        stream.rows,
-        (older, newer),
-    )
+    return _after(stream, state, moments, count, lambda: game.components(state), overlaps)
 
 
-def so_far(seen: Stream) -> dict[str, float]:
-    """Return figures of a stream worth watching: the share of variance explained, and the streak."""
-    if any_spread(seen):  # Only together could processes say, and not all of them are watched.
-        return {}
-    k, memory = seen.state.like.shape[0], seen.state.memory
-    total = float(np.sum(np.asarray(seen.moments.scatter, np.float64)))
-    share = (
-        float(np.sum(np.asarray(memory.strengths, np.float64)[:k])) / total if total > 0 else 0.0
-    )
-    return {"variance": share, "streak": float(estimated(seen, k, 1.0).streak())}
+@partial(jax.jit, static_argnums=0)
+def step_with_overlaps(
+    game: Remembered,
+    rows: DenseRows,
+    state: RememberedState,
+    moments: Moments,
+    overlaps: jax.Array,
+) -> tuple[RememberedState, Moments, jax.Array]:
+    """Return state, moments and overlaps after one batch."""
+    overlaps = overlaps_now(game.wide(state), rows, overlaps, state.step)
+    state, overlaps = game.update_in_span(rows, state, overlaps)
+    moments = merge_moments(moments, batch_moments(rows))
+    return _with_mean(game, state, moments), moments, overlaps
 
 
-def estimated(memory: Stream, k: int, scale: float) -> Certificate:
-    """Return what one pass can say: how far components moved since about half of the rows were seen."""
-    known = memory.state.memory
-    values = np.asarray(known.strengths, np.float64)
-    below = np.append(values[1:], 0.0)[:k]
-    above = np.append(np.inf, values[:-1])[:k]
-    seen, before = memory.earlier
-    moved = _angles(known.players[:k], before)
-    unknown = np.full(k, np.nan)
-    return Certificate(
-        kind="estimate",
-        rayleigh=values[:k] / scale,
-        residual=unknown,
-        gap=np.minimum(values[:k] - below, above - values[:k]) / scale,
-        # Before the first look players were where they had been drawn: that says nothing.
-        angle=np.where((values[:k] > 0) & (seen > 0), moved, math.pi / 2),
-        level=float(values[-1] / scale) if values.size > k else 0.0,
-        confidence=0.0,
-        gradient_angle=unknown,
-        penalty_ratio=unknown,
-    )
+def _with_mean(game: Remembered, state: RememberedState, moments: Moments) -> RememberedState:
+    """Return the state with the mean of the moments, which is more accurate than the one in Gram space."""
+    if not game.center:
+        return state
+    return state._replace(memory=state.memory._replace(mean=moments.mean))
 
 
-def _angles(components: jax.Array, before: jax.Array) -> np.ndarray:
-    """Return how far each component is from where it was, shape (k,)."""
-    if before.shape != components.shape:
-        return np.full(len(components), math.pi / 2)
-    if components.size > 2**25 and isinstance(components, jax.Array):
-        return np.asarray(_angles_there(components, before), np.float64)
-    return angular_error(np.asarray(components, np.float64), np.asarray(before, np.float64))
+def _begin_on_host(
+    game: Remembered, k: int, d: int, dtype: Any, seed: int, placement: Placement
+) -> Stream:
+    """Return a game without rows, its players in host memory."""
+    players = random_orthonormal(game.players_for(k, d), d, dtype, seed)
+    state = game.remember_nothing(players, k)
+    return _without_rows(state, k, d, dtype, game.overlaps(state, ON_HOST))
 
 
-@jax.jit
-def _angles_there(components: jax.Array, before: jax.Array) -> jax.Array:
-    """Return the same where the components are: what is too large to be sent for a look."""
-    along = inner(components, before)
-    return jnp.arctan2(norms(components - along * before), jnp.abs(along))[:, 0]
+def _take_on_host(
+    game: Remembered, stream: Stream, rows: DenseRows, count: int, placement: Placement = ONE_DEVICE
+) -> Stream:
+    """Version of `take_with_overlaps` for players in host memory. Only small problems are compiled."""
+    state, overlaps = stream.state, stream.overlaps
+    if int(state.step) % REMEASURED == 0:
+        overlaps = game.overlaps(state, ON_HOST)
+    assert overlaps is not None
+    state, overlaps = game.update_in_span(rows, state, overlaps, ON_HOST)
+    moments = add_moments(stream.moments, rows)
+    state = _with_mean(game, state, moments)
+    # A copy: a view would keep all players in memory.
+    return _after(stream, state, moments, count, lambda: np.array(game.components(state)), overlaps)
+
+
+def _end_with_overlaps(stream: Stream, orthonormalise: Callable[[Any], Any]) -> Stream:
+    """Return the stream with orthonormal players, and without overlaps.
+
+    Inner products of rows lose digits if rows are much alike, and players are only as orthonormal as these.
+    """
+    memory = stream.state.memory
+    memory = memory._replace(players=orthonormalise(memory.players))
+    return stream._replace(state=stream.state._replace(memory=memory), overlaps=None)
+
+
+_nearly_orthonormal, _overlaps = (
+    jit_without_autotune(nearly_orthonormal),
+    jit_without_autotune(overlaps_of),
+)
+
+
+class Mode(NamedTuple):
+    """How a pass begins, takes a batch, and ends in one of the spaces."""
+
+    begin: Callable[..., Stream]
+    take: Callable[..., Stream]
+    end: Callable[[Stream], Stream]
+
+
+MODES: dict[Space, Mode] = {
+    "score": Mode(begin, take, lambda stream: stream),
+    "gram": Mode(begin, take, lambda stream: stream),
+    "gram with overlaps": Mode(
+        _begin_with_overlaps,
+        take_with_overlaps,
+        partial(_end_with_overlaps, orthonormalise=_nearly_orthonormal),
+    ),
+    "gram on the host": Mode(
+        _begin_on_host, _take_on_host, partial(_end_with_overlaps, orthonormalise=orthonormal)
+    ),
+}
+"""The pass in each space of a plan."""

@@ -1,22 +1,51 @@
-"""Whether two models can be merged: same features, same preparation, same options."""
+"""Merging of two fitted models: checks that they belong together, and the merged stream."""
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from eigengame.preparation import Preparation, same_preparation
-from eigengame.solver.routes import Options
+from eigengame.solver import stream as streams
+from eigengame.solver.options import Options
+from eigengame.solver.result import Result, result_of
+from eigengame.solver.solve import found_in_stream
 
 SHOWN = 5
-"""Names that an error message lists."""
+"""Number of names that an error message lists."""
+
+
+def merge_results(one: Result, other: Result, order: np.ndarray | None) -> Result:
+    """Return the result of both streams together, in the frame of the first.
+
+    Parameters
+    ----------
+    one, other : Result
+        Each with a stream.
+    order : array of shape (d,) or None
+        Order that brings the features of `other` into the order of `one`.
+    """
+    assert one.stream is not None
+    assert other.stream is not None
+    options = replace(one.options, dtype=np.promote_types(one.options.dtype, other.options.dtype))
+    mine, theirs = (
+        streams.in_precision(part, options.dtype) for part in (one.stream, other.stream)
+    )
+    frame = other.frame
+    if order is not None:
+        theirs, frame = streams.reordered(theirs, order), frame.reordered(order)
+    theirs = streams.reframed(theirs, frame, one.frame)
+    merged = streams.merge(options.game(), mine, theirs)
+    return result_of(found_in_stream(merged, options), options, one.frame)
 
 
 def refuse_other_options(one: Options, other: Options) -> None:
-    """Raise if two models accumulate different things."""
+    """Raise ValueError if two models accumulate different things."""
     for name in ("center", "forget"):
         mine, theirs = getattr(one, name), getattr(other, name)
         if mine != theirs:
@@ -26,7 +55,7 @@ def refuse_other_options(one: Options, other: Options) -> None:
 
 
 def refuse_other_sizes(one: Sequence[int], other: Sequence[int]) -> None:
-    """Raise if players (K, d) of two models have different shapes."""
+    """Raise ValueError if the players (K, d) of two models have different shapes."""
     if one[1] != other[1]:
         raise ValueError(
             f"the models have {one[1]} and {other[1]} features: fit both on the same columns."
@@ -38,21 +67,38 @@ def refuse_other_sizes(one: Sequence[int], other: Sequence[int]) -> None:
 
 
 def refuse_other_preparation(one: Preparation | None, other: Preparation | None) -> None:
-    """Raise if the data of two models was prepared differently."""
+    """Raise ValueError if the data of two models was prepared differently."""
     if not same_preparation(one, other):
         raise ValueError(
-            "the two were fitted on data prepared in different ways: prepare one part, and the others "
+            "the models were fitted on data prepared in different ways: prepare one part, and the others "
             "with its statistics, `one.preparation.over(other)`."
         )
 
 
 def refuse_other_layers(one: Any, other: Any) -> None:
-    """Raise if two models of activations have different layers."""
+    """Raise ValueError if two models of activations have different layers."""
     if one is not None and other is not None and one != other:
         raise ValueError(
             "the models were fitted on different layers, or on layers in another order: pass "
             "layers=pca.layers_ of one model to `activations` for the other."
         )
+
+
+def merged_names(
+    mine: Sequence[Any] | None, theirs: Sequence[Any] | None
+) -> tuple[Any, np.ndarray | None]:
+    """Return the feature names of a merged model, and the order of the other features if it differs."""
+    if mine is not None and theirs is not None:
+        return mine, feature_order(mine, theirs)
+    if mine is not None or theirs is not None:
+        which = "other" if theirs is None else "self"
+        warnings.warn(
+            f"{which} was fitted without feature names, so the order of features cannot be checked: it is "
+            "assumed to be the same in both.",
+            UserWarning,
+            stacklevel=3,
+        )
+    return theirs if mine is None else mine, None
 
 
 def feature_order(names: Sequence[Any], others: Sequence[Any]) -> np.ndarray | None:

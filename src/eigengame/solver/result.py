@@ -1,0 +1,181 @@
+"""The result of a fit, in the units of the data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from eigengame.solver.certificate import Certificate
+from eigengame.solver.frame import Frame, in_range
+from eigengame.solver.moments import Moments
+from eigengame.solver.options import Options
+from eigengame.solver.outcome import Outcome
+from eigengame.solver.stream import Stream
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a fit found: the estimator, merges and model files use this value.
+
+    Attributes
+    ----------
+    components : array of shape (k, d)
+        Orthonormal; each has its largest entry positive.
+    explained_variance, explained_variance_ratio, singular_values : arrays of shape (k,)
+    mean, var : arrays of shape (d,)
+    noise_variance : float
+        Mean variance of the directions without a component.
+    rows : int
+        Rows seen with a weight above 0.
+    certificate : Certificate
+    outcome : Outcome
+    players : array of shape (K, d)
+        Components and extra players, from which `certify` starts.
+    options : Options
+    frame : Frame
+        Origin and unit of the rows of the stream.
+    stream : Stream or None
+        The remembered game after its pass, to be continued or merged.
+    """
+
+    components: np.ndarray
+    explained_variance: np.ndarray
+    explained_variance_ratio: np.ndarray
+    singular_values: np.ndarray
+    mean: np.ndarray
+    var: np.ndarray
+    noise_variance: float
+    rows: int
+    certificate: Certificate
+    outcome: Outcome
+    players: np.ndarray
+    options: Options
+    frame: Frame
+    stream: Stream | None = None
+
+    def stream_size(self) -> tuple[Options, int]:
+        """Return the options and the number of components of the stream."""
+        assert self.stream is not None
+        return self.options, self.stream.k
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a route found, in the frame of the rows and the units of the scatter matrix M.
+
+    Attributes
+    ----------
+    players : array of shape (K, d)
+        The first k are the components.
+    values : array of shape (k,)
+        Eigenvalues of M.
+    certificate : Certificate
+    outcome : Outcome
+    moments : Moments
+        Of each feature.
+    rows : int
+        Rows seen with a weight above 0.
+    stream : Stream or None
+    """
+
+    players: np.ndarray
+    values: np.ndarray
+    certificate: Certificate
+    outcome: Outcome
+    moments: Moments
+    rows: int
+    stream: Stream | None = None
+
+
+def result_of(found: Found, options: Options, frame: Frame) -> Result:
+    """Return a result in the units of the data."""
+    k, d = len(found.values), found.players.shape[1]
+    values, unit, moments = np.maximum(found.values, 0), frame.unit, found.moments
+    scale = divisor(float(moments.weight), found.rows, fading=options.forget < 1)
+    total = total_scatter(moments, center=options.center)
+    ratios = _ratios(values, total, found)
+    center, scatter = frame.outer(np.asarray(moments.mean)), np.asarray(moments.scatter, np.float64)
+    weight = float(moments.weight)
+    others = min(found.rows, d) - k
+    rest = max(total - values.sum(), 0) / scale / others if others > 0 else 0.0
+    return Result(
+        components=deterministic_signs(found.players[:k]),
+        explained_variance=in_range(values / scale, unit),
+        explained_variance_ratio=ratios,
+        singular_values=np.sqrt(values) * unit,
+        mean=center if options.center else np.zeros_like(center),
+        var=(scatter / weight if weight > 0 else scatter) * unit**2,
+        noise_variance=rest * unit**2,
+        rows=found.rows,
+        certificate=found.certificate.scaled(unit**2),
+        outcome=found.outcome,
+        players=found.players,
+        options=options,
+        frame=frame,
+        stream=found.stream,
+    )
+
+
+def divisor(weight: float, rows: int, *, fading: bool) -> float:
+    """Return the divisor of M for a covariance: one less than the sum of the weights.
+
+    Weights with a mean below 1 are relative, not counts of rows: the divisor is then that of the same weights
+    scaled to a mean of 1, times the scale.
+
+    Parameters
+    ----------
+    weight : float
+        Sum of the weights.
+    rows : int
+        Rows with a weight above 0.
+    fading : bool
+        Whether weights fade with age (`forget` below 1).
+    """
+    if fading:
+        return max(weight - 1, weight / 2, 1e-300)
+    # An exact count if possible: float32 loses single rows beyond 16 million.
+    if abs(weight - rows) <= 1e-6 * rows:
+        return max(rows - 1, 1)
+    return max(weight - min(1.0, weight / max(rows, 1)), 1e-300)
+
+
+def total_scatter(moments: Moments, *, center: bool) -> float:
+    """Return the trace of M, which all components together explain."""
+    mean, weight = np.asarray(moments.mean, np.float64), float(moments.weight)
+    scatter = float(np.sum(np.asarray(moments.scatter, np.float64)))
+    return scatter if center else scatter + weight * float(np.sum(mean**2))
+
+
+def _ratios(values: np.ndarray, total: float, found: Found) -> np.ndarray:
+    """Return the share of the total that each component explains, shape (k,)."""
+    explained = float(np.sum(values))
+    if explained > total + _rounding_of_total(found):
+        raise ArithmeticError(
+            f"the components explain {explained:.6g}, more than the total of {total:.6g}: either "
+            f"{np.dtype(found.moments.scatter.dtype)} is too coarse for this data (pass dtype='float64', or "
+            "subtract the mean first), or this is a bug in eigengame (please report it)."
+        )
+    return values / (total if total > 0 else 1)
+
+
+def _rounding_of_total(found: Found) -> float:
+    """Return by how much the values may exceed the total because of rounding."""
+    # The scatter is a difference of sums of squares, which round in proportion to their own size.
+    squares = total_scatter(found.moments, center=False)
+    # Each update rounds once more: measured, 0.2 eps for each in streams of single rows.
+    updates = found.rows if found.stream is None else int(found.stream.state.step)
+    eps = float(np.finfo(found.moments.scatter.dtype).eps)
+    return min(eps * (1000 + updates), 0.05) * squares
+
+
+def deterministic_signs(components: np.ndarray) -> np.ndarray:
+    """Return the components, each with its largest entry positive: the convention of scikit-learn."""
+    largest = components[np.arange(len(components)), np.abs(components).argmax(axis=1)]
+    return components * np.where(largest < 0, -1, 1).astype(components.dtype)[:, None]
+
+
+def scale_of(moments: Any, rows: int, options: Options) -> float:
+    """Return the divisor of M for a covariance."""
+    return divisor(float(moments.weight), rows, fading=options.forget < 1)

@@ -1,0 +1,91 @@
+"""The routes from passes over data to components: the remembered game, the covariance, and stepwise algorithms."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from eigengame.sharding.gather import whole
+from eigengame.solver import stream as streams
+from eigengame.solver.covariance import solve_covariance
+from eigengame.solver.forgetting import faded_passes, refuse_unless_fading
+from eigengame.solver.options import Options
+from eigengame.solver.outcome import Outcome, Status
+from eigengame.solver.passes import Passes
+from eigengame.solver.plan import COVARIANCE, Plan
+from eigengame.solver.refine import Goal, measures_in_float64, play_rounding, refine
+from eigengame.solver.result import Found, Result, result_of, scale_of
+from eigengame.solver.row_counts import refuse_unless_counted, refuse_unless_enough
+from eigengame.solver.stepwise import solve_stepwise
+from eigengame.solver.stream import Stream
+from eigengame.solver.streaming import stream_pass
+
+REMEMBERED = "remembered"
+
+
+def solve(plan: Plan, passes: Passes) -> Result:
+    """Fit the components of a plan."""
+    if plan.route == REMEMBERED:
+        found = _solve_remembered(plan, passes)
+    elif plan.route == COVARIANCE:
+        found = solve_covariance(plan, passes)
+    else:
+        found = solve_stepwise(plan, passes)
+    if found.outcome.status is not Status.STOPPED:
+        refuse_unless_enough(passes.source.name, plan.components, found.rows, found.moments.weight)
+    return result_of(found, plan.options, passes.frame)
+
+
+def _solve_remembered(plan: Plan, passes: Passes) -> Found:
+    """Play the remembered game once over the data, and refine its players if more passes are allowed."""
+    options, d = plan.options, passes.source.shape[1]
+    if options.forget < 1:
+        refuse_unless_fading(passes.source, options.forget, passes=options.max_passes)
+    stream = stream_pass(plan, passes)
+    passes.refuse_unless_finite(stream.moments.scatter)
+    refuse_unless_counted(passes.source.name, stream.rows, stream.moments.weight, 2)
+    if passes.stopped or options.max_passes == 1:
+        status = Status.STOPPED if passes.stopped else Status.STREAM_ENDED
+        return found_in_stream(streams.gathered(stream, d, passes.placement), options, status)
+    further = passes
+    if options.forget < 1:
+        further = faded_passes(passes, stream.rows, options.forget)
+    scale = scale_of(stream.moments, stream.rows, options)
+    goal = Goal(
+        passes=further,
+        mean=stream.moments.mean if options.center else None,
+        k=plan.components,
+        scale=scale,
+        max_passes=options.max_passes,
+        tol=options.tol,
+        seed=options.seed + 2,
+        rounding=play_rounding(passes, stream.moments, stream.rows, options.dtype),
+        in_float64=measures_in_float64(passes, plan.players),
+    )
+    refined = refine(goal, stream.state.memory.players, route="remembered, then refined", used=1)
+    stream = streams.gathered(stream, d, passes.placement)
+    return Found(
+        players=refined.players[:, :d],
+        values=refined.certificate.rayleigh * scale,
+        certificate=refined.certificate,
+        outcome=refined.outcome,
+        moments=stream.moments,
+        rows=stream.rows,
+        stream=stream,
+    )
+
+
+def found_in_stream(
+    stream: Stream, options: Options, status: Status = Status.STREAM_ENDED
+) -> Found:
+    """Return what a remembered game holds after one pass, or so far."""
+    memory = stream.state.memory
+    scale = scale_of(stream.moments, stream.rows, options)
+    return Found(
+        players=whole(memory.players),
+        values=np.asarray(memory.strengths, np.float64)[: stream.k],
+        certificate=streams.estimate(stream, scale),
+        outcome=Outcome(status, REMEMBERED, 1),
+        moments=stream.moments,
+        rows=stream.rows,
+        stream=stream,
+    )

@@ -1,0 +1,223 @@
+"""The remembered game in progress: a value that can be merged, moved between frames, and saved."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from eigengame.algorithms import Remembered
+from eigengame.algorithms.remembered import RememberedState
+from eigengame.linalg.orthonormal import inner, norms
+from eigengame.metrics import angular_error
+from eigengame.sharding.gather import any_spread
+from eigengame.sharding.placement import Placement
+from eigengame.solver.certificate import Certificate
+from eigengame.solver.frame import Frame
+from eigengame.solver.moments import Moments, gathered_moments, merge_moments, placed_moments
+
+Snapshot = tuple[int, Any]
+"""A number of rows, and the components (k, d) after these rows."""
+
+
+class Stream(NamedTuple):
+    """A remembered game in progress.
+
+    Attributes
+    ----------
+    state : RememberedState
+    moments : Moments
+        Of each feature.
+    rows : int
+        Rows seen with a weight above 0.
+    snapshots : tuple of two (int, array of shape (k, d))
+        Components at two earlier numbers of rows, each at least twice the one before.
+    overlaps : array of shape (K, K) or (K + 1, K + 1), optional
+        Inner products of players and mean, if a pass carries them along.
+    """
+
+    state: RememberedState
+    moments: Moments
+    rows: int
+    snapshots: tuple[Snapshot, Snapshot]
+    overlaps: jax.Array | None = None
+
+    @property
+    def k(self) -> int:
+        """Number of components."""
+        return int(self.state.like.shape[0])
+
+    @property
+    def earlier(self) -> Snapshot:
+        """The snapshot after about half of the rows, at most three quarters of them."""
+        older, newer = self.snapshots
+        return newer if 4 * newer[0] <= 3 * self.rows else older
+
+
+def merge(game: Remembered, one: Stream, other: Stream) -> Stream:
+    """Return the game of both streams together.
+
+    Without forgetting their order does not matter. With it both end at the same time: the rows of one do not fade
+    those of the other.
+    """
+    state, moments = _merge(game, one.state, other.state, one.moments, other.moments)
+    larger = one if one.rows >= other.rows else other
+    snapshot = (larger.rows, game.components(larger.state))
+    return Stream(state, moments, one.rows + other.rows, (snapshot, snapshot))
+
+
+@partial(jax.jit, static_argnums=0)
+def _merge(
+    game: Remembered,
+    one: RememberedState,
+    other: RememberedState,
+    moments: Moments,
+    others: Moments,
+) -> tuple[RememberedState, Moments]:
+    """Merge states and moments in one compiled program."""
+    return game.merge(one, other), merge_moments(moments, others)
+
+
+def reframed(stream: Stream, frame: Frame, target: Frame) -> Stream:
+    """Return the stream with its rows in another frame."""
+    if frame.plain and target.plain:
+        return stream
+    memory, moments = stream.state.memory, stream.moments
+    factor = frame.unit / target.unit
+    if not 1e-15 < factor < 1e15:  # squares of one are beyond the precision of the other
+        raise ValueError(
+            f"the two streams have numbers of about {frame.unit:.1g} and {target.unit:.1g}: their sizes are too "
+            "different to be merged in one dtype; scale the data of one of them."
+        )
+
+    def mean_of(mean: jax.Array) -> jax.Array:
+        moved = target.inner(frame.outer(np.asarray(mean)))
+        return jnp.asarray(moved, mean.dtype)
+
+    memory = memory._replace(strengths=memory.strengths * factor**2, mean=mean_of(memory.mean))
+    moments = moments._replace(mean=mean_of(moments.mean), scatter=moments.scatter * factor**2)
+    return stream._replace(state=stream.state._replace(memory=memory), moments=moments)
+
+
+def reordered(stream: Stream, order: np.ndarray) -> Stream:
+    """Return the stream with its features in another order, given as indices (d,)."""
+
+    def features(values: jax.Array) -> jax.Array:
+        return values[..., order] if values.shape[-1] else values  # some snapshots hold no features
+
+    return _with_features(stream, features)
+
+
+def in_precision(stream: Stream, dtype: Any) -> Stream:
+    """Return the stream with its arrays in another dtype."""
+
+    def cast(leaf: Any) -> Any:
+        floating = hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, jnp.floating)
+        return leaf.astype(dtype) if floating else leaf
+
+    return jax.tree.map(cast, stream)
+
+
+def _with_features(stream: Stream, features: Any) -> Stream:
+    """Return the stream with a function applied to each array whose last axis is features."""
+    memory, moments = stream.state.memory, stream.moments
+    memory = memory._replace(players=features(memory.players), mean=features(memory.mean))
+    moments = moments._replace(mean=features(moments.mean), scatter=features(moments.scatter))
+    older, newer = ((rows, features(found)) for rows, found in stream.snapshots)
+    state = stream.state._replace(memory=memory)
+    return stream._replace(state=state, moments=moments, snapshots=(older, newer))
+
+
+def placed(game: Remembered, stream: Stream, placement: Placement) -> Stream:
+    """Return the stream on the devices of a placement; the inverse of `gathered`."""
+    if placement.mesh is None:
+        return stream
+    older, newer = (
+        (rows, placement.players(found) if found.shape[1] else found)
+        for rows, found in stream.snapshots
+    )
+    return stream._replace(
+        state=placement.state(game, stream.state, stream.k),
+        moments=placed_moments(stream.moments, placement),
+        snapshots=(older, newer),
+    )
+
+
+def gathered(stream: Stream, d: int, placement: Placement) -> Stream:
+    """Return the stream of d features on one device, without the padding of a mesh."""
+    if placement.mesh is None:
+        return stream
+
+    def gather(leaf: Any) -> Any:
+        return placement.gathered(leaf) if isinstance(leaf, jax.Array) else leaf
+
+    def cut(values: Any) -> Any:
+        return values[..., :d]
+
+    state = jax.tree.map(gather, stream.state)
+    moments = gathered_moments(stream.moments, d, placement)
+    older, newer = ((rows, gather(found)) for rows, found in stream.snapshots)
+    whole = stream._replace(state=state, moments=moments, snapshots=(older, newer))
+    return _with_features(whole, cut)
+
+
+def figures(stream: Stream) -> dict[str, float]:
+    """Return figures of a stream for progress callbacks: share of variance explained, and streak."""
+    if any_spread(
+        stream
+    ):  # only all processes together could compute them, and not all have callbacks
+        return {}
+    strengths = np.asarray(stream.state.memory.strengths, np.float64)[: stream.k]
+    total = float(np.sum(np.asarray(stream.moments.scatter, np.float64)))
+    share = float(np.sum(strengths)) / total if total > 0 else 0.0
+    return {"variance": share, "streak": float(estimate(stream, 1.0).streak())}
+
+
+def estimate(stream: Stream, scale: float) -> Certificate:
+    """Return the certificate of one pass: how far components moved since about half of the rows.
+
+    Parameters
+    ----------
+    stream : Stream
+    scale : float
+        Divisor of M for a covariance.
+    """
+    memory, k = stream.state.memory, stream.k
+    values = np.asarray(memory.strengths, np.float64)
+    below = np.append(values[1:], 0.0)[:k]
+    above = np.append(np.inf, values[:-1])[:k]
+    rows, before = stream.earlier
+    moved = _angles(memory.players[:k], before)
+    unknown = np.full(k, np.nan)
+    return Certificate(
+        kind="estimate",
+        rayleigh=values[:k] / scale,
+        residual=unknown,
+        gap=np.minimum(values[:k] - below, above - values[:k]) / scale,
+        # Before the first snapshot players were at random: the distance from there has no meaning.
+        angle=np.where((values[:k] > 0) & (rows > 0), moved, math.pi / 2),
+        level=float(values[-1] / scale) if values.size > k else 0.0,
+        confidence=0.0,
+        gradient_angle=unknown,
+        penalty_ratio=unknown,
+    )
+
+
+def _angles(components: Any, before: Any) -> np.ndarray:
+    """Return the angle of each component to its earlier direction, shape (k,)."""
+    if before.shape != components.shape:
+        return np.full(len(components), math.pi / 2)
+    if components.size > 2**25 and isinstance(components, jax.Array):
+        return np.asarray(_angles_on_device(components, before), np.float64)
+    return angular_error(np.asarray(components, np.float64), np.asarray(before, np.float64))
+
+
+@jax.jit
+def _angles_on_device(components: jax.Array, before: jax.Array) -> jax.Array:
+    """On-device version of `_angles`, for components that are too large to transfer."""
+    along = inner(components, before)
+    return jnp.arctan2(norms(components - along * before), jnp.abs(along))[:, 0]
