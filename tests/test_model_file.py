@@ -92,10 +92,10 @@ def test_bad_files_are_named_with_the_remedy(pca, tmp_path):
     whole = path.read_bytes()
     for damage in (b"", b"not a model at all", whole[: len(whole) // 2]):
         path.write_bytes(damage)
-        with pytest.raises(ModelFileError, match="damaged or no safetensors file"):
+        with pytest.raises(ModelFileError, match="damaged or not a safetensors file"):
             EigenGamePCA.load(path)
     save_file({"a": np.zeros(3)}, path)
-    with pytest.raises(ModelFileError, match="no eigengame model"):
+    with pytest.raises(ModelFileError, match="not an eigengame model"):
         EigenGamePCA.load(path)
     save_file(
         {"a": np.zeros(3)}, path, metadata={"eigengame": json.dumps({"format": 99, "version": "9"})}

@@ -32,7 +32,7 @@ def test_plain_lines_where_there_is_no_terminal(capsys):
     lines = capsys.readouterr().err.splitlines()
     assert lines[-1].startswith("all passes were made")
     text = "\n".join(lines)
-    assert lines[0].startswith("memory: about ")
+    assert lines[0].startswith("plan: 4 components by 12 players, remembered")
     assert "pass 1, remembered: 5,391 rows (100%)" in text
     assert "variance" in text
     assert "streak" in text

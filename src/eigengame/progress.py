@@ -66,7 +66,7 @@ class PlainLines(Seldom):
 
     def plan(self, planned: Any) -> None:
         """Print the memory that will be taken."""
-        print(f"memory: {planned}", file=self.stream, flush=True)
+        print(f"plan: {planned}", file=self.stream, flush=True)
 
     def look(self, at: Progress, rate: float) -> None:
         """Print one line."""
@@ -108,7 +108,7 @@ class ProgressBar(Seldom):
 
     def plan(self, planned: Any) -> None:
         """Say the memory that will be taken, above the bars."""
-        self.bars.console.print(f"memory: {planned}")
+        self.bars.console.print(f"plan: {planned}")
 
     def look(self, at: Progress, rate: float) -> None:
         """Move the bar."""

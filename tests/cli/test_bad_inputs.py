@@ -121,7 +121,7 @@ def test_a_log_in_a_folder_that_is_not_there(run, data):
 
 def test_a_file_that_is_no_model(run, data):
     for command in (("inspect", data), ("transform", data, data), ("compare", data, data)):
-        refused(run(*command), 1, "is damaged or no safetensors file")
+        refused(run(*command), 1, "is damaged or not a safetensors file")
     refused(run("inspect", "nowhere.safetensors"), 1, "nowhere.safetensors does not exist")
 
 

@@ -82,7 +82,7 @@ def test_a_fit_stopped_twice_ends_as_one_that_was_not(program, tmp_path):
         out, err = running.communicate()
         assert (running.returncode, out) == (130, "")
         said, typed = err.splitlines()
-        assert "saved in the run: run the same again" in said
+        assert "saved in the run: make the same call again" in said
         reached.append(int(said.split("after ")[1].split(" rows")[0]))
         assert shlex.split(typed) == ["python", "-m", "eigengame", *map(str, command)]
         assert not (tmp_path / "slow.safetensors").exists()

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from eigengame.estimator.compatible import feature_order
 
 from eigengame import EigenGamePCA, metrics
+from eigengame.estimator.merging import feature_order
 
 pandas = pytest.importorskip("pandas")
 

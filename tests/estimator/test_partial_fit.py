@@ -112,14 +112,13 @@ def test_rows_are_counted_and_a_stream_is_one_pass():
     assert pca.certificate_.kind == "estimate"
 
 
-@pytest.mark.parametrize("first", [True, False])
-def test_a_mesh_is_refused_rather_than_ignored(first):
-    pca = EigenGamePCA(K, random_state=0)
-    if not first:
-        pca.partial_fit(rows())
-    pca.set_params(mesh={"data": 1})
-    with pytest.raises(ValueError, match=r"mesh=\{'data': 1\}.*use fit.*mesh=None"):
-        pca.partial_fit(rows())
+def test_a_mesh_of_one_device_changes_nothing():
+    plain, meshed = (EigenGamePCA(K, random_state=0, mesh=mesh) for mesh in (None, {"data": 1}))
+    for seed in (0, 1):
+        plain.partial_fit(rows(seed))
+        meshed.partial_fit(rows(seed))
+    np.testing.assert_allclose(meshed.components_, plain.components_, atol=1e-4)
+    assert meshed.n_samples_seen_ == plain.n_samples_seen_
 
 
 def test_ragged_batches_share_their_compilations(monkeypatch):

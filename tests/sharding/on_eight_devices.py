@@ -87,6 +87,24 @@ def fitted(kinds):
     return found
 
 
+def streamed():
+    """How far a stream on a mesh is from one on one device; batches that nothing divides."""
+    x = np.random.default_rng(1).normal(size=(301, D)) / np.arange(1, D + 1) + 1
+    alone, shared = (
+        EigenGamePCA(K, random_state=0, dtype="float64", mesh=mesh)
+        for mesh in (None, {"data": 2, "features": 4})
+    )
+    for part in np.array_split(x, 4):
+        alone.partial_fit(part)
+        shared.partial_fit(part)
+    return {
+        "angle": apart(shared, alone),
+        "mean": float(np.abs(shared.mean_ - alone.mean_).max()),
+        "rows": shared.n_samples_seen_,
+        "shape": list(shared.components_.shape),
+    }
+
+
 def apart(one, other):
     return float(metrics.angular_error(one.components_, other.components_).max())
 
@@ -165,6 +183,7 @@ PARTS = {
     "played on every axis": lambda: played(REGISTRY, AXES),
     "fitted": lambda: fitted(["refined"]),
     "fitted by every route": lambda: fitted(FITS),
+    "streamed": streamed,
     "moved": moved,
     "moved by oja": moved_by_oja,
     "memory": memory,

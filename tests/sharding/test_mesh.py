@@ -39,7 +39,7 @@ def on_eight_devices(*parts):
 
 @pytest.fixture(scope="module")
 def seen():
-    return on_eight_devices("played", "fitted", "moved", "moved by oja", "memory")
+    return on_eight_devices("played", "fitted", "streamed", "moved", "moved by oja", "memory")
 
 
 def test_algorithms_play_the_same_game_on_a_mesh(seen):
@@ -65,6 +65,14 @@ def assert_the_same_games(angles):
 def test_the_estimator_finds_the_same_on_a_mesh(seen):
     assert seen["fitted"]["refined"]["certified"] == "certified"
     assert_the_same_fits(seen["fitted"])
+
+
+def test_a_stream_is_the_same_on_a_mesh(seen):
+    found = seen["streamed"]
+    assert (found["rows"], found["shape"]) == (301, [5, 37])
+    # One pass over few rows is not converged: data changed by 1e-15 of itself moves it by 1.6e-5 too.
+    assert found["angle"] < 1e-4
+    assert found["mean"] < 1e-12
 
 
 @pytest.mark.slow

@@ -65,7 +65,7 @@ def test_an_interrupted_run_goes_on_to_the_same_bits(tmp_path, options):
         except Interrupted as stopped:
             messages.append(str(stopped))
     assert messages
-    assert all("run the same again" in message for message in messages)
+    assert all("make the same call again" in message for message in messages)
     same(pca, whole)
 
 

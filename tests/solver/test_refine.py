@@ -71,7 +71,9 @@ def test_refinement_ends_certified_within_tol(tol):
     assert found.certificate.kind == "certified"
     assert found.certificate.angle.max() <= tol
     assert metrics.angular_error(found.players[:K], PROBLEM.components).max() <= tol
-    np.testing.assert_allclose(found.certificate.rayleigh, PROBLEM.eigenvalues[:K], rtol=max(tol**2, 1e-12))
+    np.testing.assert_allclose(
+        found.certificate.rayleigh, PROBLEM.eigenvalues[:K], rtol=max(tol**2, 1e-12)
+    )
 
 
 def test_where_the_probes_allow_more_outside_the_players_are_refined_further():

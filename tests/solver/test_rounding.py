@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from eigengame.game import as_rows
-from eigengame.solver.float64_products import orthonormal, products, settled
+from eigengame.solver.float64_products import orthonormal, products, rotated
 from eigengame.solver.rounding import UNIT, Rounding, gamma
 from tests.solver.row_passes import RowPasses
 
@@ -65,7 +65,7 @@ def test_settling_adds_its_own_rounding_to_the_bound():
         before = products(
             RowPasses(as_rows(rows)), orthonormal(rng.standard_normal((5, D))), rows.mean(axis=0)
         )
-    after = settled(before)
+    after = rotated(before)
     off = np.linalg.norm(after.images - exact_products(rows, after.directions), axis=1)
     assert (off <= after.floor).all()
     assert (after.floor > before.floor.min()).all()

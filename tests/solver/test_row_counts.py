@@ -71,7 +71,7 @@ def test_more_components_than_rows_that_count_are_refused():
         EigenGamePCA(4, random_state=0).fit(prepare(few, missing="skip"))
     with pytest.raises(ValueError, match=r"n_components=4 is more than 3"):
         EigenGamePCA(4, random_state=0).fit(iter([X[:3]]))
-    assert EigenGamePCA(random_state=0).fit(prepare(few, missing="skip")).n_components_ == 2
+    assert EigenGamePCA(random_state=0).fit(prepare(few, missing="skip")).n_components_ == 3
 
 
 @pytest.mark.parametrize("total", [1e-6, 1, 1.5, N / 2, N])

@@ -218,7 +218,7 @@ def test_a_loader_that_shuffles_needs_trust(tmp_path):
 def test_a_run_that_trusted_its_data_is_not_taken_for_one_that_checked_it(tmp_path):
     trusting = Checkpoint(tmp_path, trust_source=True)
     fit(table(), trusting)
-    with pytest.raises(CheckpointError, match="begun with trust_source=True"):
+    with pytest.raises(CheckpointError, match="started with trust_source=True"):
         fit(table(), tmp_path)
     with pytest.raises(CheckpointError, match=r"configuration\.extra was"):
         fit(table(), trusting, extra=1)

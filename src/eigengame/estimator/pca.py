@@ -31,7 +31,14 @@ from eigengame.solver import stream as streams
 from eigengame.solver.certificate import Certificate
 from eigengame.solver.certify import certify_model
 from eigengame.solver.events import Watcher, call
-from eigengame.solver.fit import Executor, LocalExecutor, batches_of, fit_components, fit_share
+from eigengame.solver.fit import (
+    Executor,
+    LocalExecutor,
+    batches_of,
+    fit_all,
+    fit_components,
+    fit_share,
+)
 from eigengame.solver.forgetting import certified_weights
 from eigengame.solver.options import Options
 from eigengame.solver.passes import SourcePasses
@@ -247,7 +254,8 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
             rows = max(counted, int(np.ceil(total)))
         if wanted is not None and not isinstance(wanted, Integral):
             return fit_share(problem, float(wanted), min(rows, d), executor, watchers)
-        return fit_components(problem, self._count((rows, d)), executor, watchers)
+        fit = fit_all if wanted is None else fit_components
+        return fit(problem, self._count((rows, d)), executor, watchers)
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Update the components with a batch of any size, from one row up.

@@ -16,6 +16,7 @@ from eigengame.solver.frame import Frame
 from eigengame.solver.passes import Passes, SourcePasses
 from eigengame.solver.plan import Plan, Problem, make_plan
 from eigengame.solver.result import Result
+from eigengame.solver.row_counts import TooFewRows
 from eigengame.solver.solve import solve
 
 FIRST_COMPONENTS = 16
@@ -78,6 +79,16 @@ def fit_components(
     plan = executor.plan(problem, k)
     call(watchers, "plan", plan)
     return solve(plan, executor.passes(problem, plan, watchers))
+
+
+def fit_all(
+    problem: Problem, most: int, executor: Executor, watchers: Sequence[Watcher] = ()
+) -> Result:
+    """Fit `most` components, or fewer if rows that the source leaves out do not allow so many."""
+    try:
+        return fit_components(problem, most, executor, watchers)
+    except TooFewRows as error:
+        return fit_components(problem, error.most, executor, watchers)
 
 
 def fit_share(

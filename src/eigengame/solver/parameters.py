@@ -74,11 +74,3 @@ def refuse_changes(began: Mapping[str, Any], given: Mapping[str, Any], k: int) -
                 f"{name}={new!r}, but this stream began with {name}={old!r}, which determines what it has "
                 f"accumulated: set {name}={old!r} again, call fit, or clone the estimator to begin a new stream."
             )
-
-
-def refuse_mesh(mesh: Any) -> None:
-    """Raise if a stream is to be shared by several devices."""
-    if mesh is not None:
-        raise ValueError(
-            f"mesh={mesh!r}: partial_fit plays on one device. To use a mesh, use fit; to go on here, set mesh=None."
-        )

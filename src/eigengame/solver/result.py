@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,9 @@ from eigengame.solver.moments import Moments
 from eigengame.solver.options import Options
 from eigengame.solver.outcome import Outcome
 from eigengame.solver.stream import Stream
+
+MOST_COMPLETED = 2**27
+"""Largest size of players whose null directions are completed, on the host in float64: 1 GiB."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +96,8 @@ class Found:
 def result_of(found: Found, options: Options, frame: Frame) -> Result:
     """Return a result in the units of the data."""
     k, d = len(found.values), found.players.shape[1]
-    values, unit, moments = np.maximum(found.values, 0), frame.unit, found.moments
+    values, unit, moments = _without_rounding(found, options.dtype), frame.unit, found.moments
+    players, certificate = _with_null_directions(found, values)
     scale = divisor(float(moments.weight), found.rows, fading=options.forget < 1)
     total = total_scatter(moments, center=options.center)
     ratios = _ratios(values, total, found)
@@ -101,7 +106,7 @@ def result_of(found: Found, options: Options, frame: Frame) -> Result:
     others = min(found.rows, d) - k
     rest = max(total - values.sum(), 0) / scale / others if others > 0 else 0.0
     return Result(
-        components=deterministic_signs(found.players[:k]),
+        components=deterministic_signs(players[:k]),
         explained_variance=in_range(values / scale, unit),
         explained_variance_ratio=ratios,
         singular_values=np.sqrt(values) * unit,
@@ -109,13 +114,44 @@ def result_of(found: Found, options: Options, frame: Frame) -> Result:
         var=(scatter / weight if weight > 0 else scatter) * unit**2,
         noise_variance=rest * unit**2,
         rows=found.rows,
-        certificate=found.certificate.scaled(unit**2),
+        certificate=certificate.scaled(unit**2),
         outcome=found.outcome,
-        players=found.players,
+        players=players,
         options=options,
         frame=frame,
         stream=found.stream,
     )
+
+
+def _without_rounding(found: Found, dtype: Any) -> np.ndarray:
+    """Return the values (k,), with 0 for those that are rounding errors of the largest."""
+    # A stream computes its values in the precision of the updates; other values are measured in float64.
+    precision = dtype if found.certificate.kind == "estimate" else np.float64
+    least = 4 * float(np.finfo(precision).eps) * max(float(found.values.max(initial=0)), 0.0)
+    return np.where(found.values > least, found.values, 0.0)
+
+
+def _with_null_directions(found: Found, values: np.ndarray) -> tuple[np.ndarray, Certificate]:
+    """Return players and certificate with components of variance 0 that nothing determines completed.
+
+    Such a component is replaced by a direction that depends only on the components with variance: fixed random
+    directions, orthonormalised against these and each other.
+    """
+    certificate, undetermined = found.certificate, values == 0
+    if certificate.kind != "estimate":
+        undetermined &= certificate.group_angle >= math.pi / 2
+    if not undetermined.any() or found.players.size > MOST_COMPLETED:
+        return found.players, certificate
+    players = found.players.copy()
+    others = players[: len(values)][~undetermined].astype(np.float64)
+    shape = (int(undetermined.sum()), players.shape[1])
+    draws = np.random.default_rng(0).standard_normal(shape)
+    for _ in range(2):
+        draws = draws - (draws @ others.T) @ others
+        draws = np.linalg.qr(draws.T)[0].T
+    players[: len(values)][undetermined] = draws
+    angle = np.where(undetermined, math.pi / 2, certificate.angle)
+    return players, replace(certificate, angle=angle)
 
 
 def divisor(weight: float, rows: int, *, fading: bool) -> float:

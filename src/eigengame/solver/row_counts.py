@@ -1,4 +1,4 @@
-"""Rows that count: refusing data that has too few of them for components."""
+"""Checks of the number of rows with a weight above 0."""
 
 from __future__ import annotations
 
@@ -32,11 +32,19 @@ def refuse_unless_counted(name: str, rows: int, weight: Any, least: int = 1) -> 
         )
 
 
-def refuse_unless_enough(name: str, k: int, rows: int, weight: Any) -> None:
-    """Raise if more components are wanted than there are rows; a row of weight 3 counts as three rows."""
-    most = max(rows, round(float(weight)))
-    if k > most:
-        raise ValueError(
+class TooFewRows(ValueError):
+    """More components than rows with a weight above 0; `most` is the largest possible number."""
+
+    def __init__(self, name: str, k: int, most: int) -> None:
+        super().__init__(
             f"n_components={k} is more than {most}, the number of rows of {name} with a weight above 0: give at "
             f"most {most}."
         )
+        self.most = most
+
+
+def refuse_unless_enough(name: str, k: int, rows: int, weight: Any) -> None:
+    """Raise TooFewRows if there are more components than rows; a row of weight 3 counts as three rows."""
+    most = max(rows, round(float(weight)))
+    if k > most:
+        raise TooFewRows(name, k, most)
