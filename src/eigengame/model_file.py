@@ -23,7 +23,8 @@ from eigengame.algorithms import REGISTRY
 from eigengame.algorithms.remembered import RememberedState
 from eigengame.game.memory import Memory
 from eigengame.preparation import Preparation
-from eigengame.solver.certificate import Certificate, Cluster
+from eigengame.solver.certificate import Certificate
+from eigengame.solver.clusters import Cluster
 from eigengame.solver.frame import Frame
 from eigengame.solver.moments import Moments
 from eigengame.solver.options import Options

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from eigengame import metrics, testing
 from eigengame.solver.certificate import (
     Certificate,
-    Cluster,
     _measured,
     _measured_there,
     certificate,
     stored,
 )
+from eigengame.solver.clusters import Cluster
 
 D, K = 40, 4
 SPECTRA = {

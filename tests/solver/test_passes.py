@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from eigengame.solver.batches import Batches, ahead
+from eigengame._system.read_ahead import read_ahead
+from eigengame.solver.batches import Batches
 from eigengame.solver.frame import Frame
 from eigengame.solver.passes import SourcePasses
 from eigengame.sources import Block, Sequential, as_source
@@ -61,7 +62,7 @@ def test_weights_and_sparse_rows_survive_a_recut():
 @pytest.mark.parametrize("depth", [0, 1, 3])
 def test_batches_have_one_shape_and_padding_counts_nothing(depth):
     for data in (X, SPARSE):
-        batches = list(Batches(as_source(data), 8, np.dtype("float64"), ahead=depth)())
+        batches = list(Batches(as_source(data), 8, np.dtype("float64"), read_ahead=depth)())
         assert [batch.read for batch in batches] == [8, 8, 8, 8, 5]
         assert {dense(batch).shape for batch in batches} == {(8, D)}
         found = np.concatenate([dense(batch) for batch in batches])
@@ -90,7 +91,7 @@ def test_whole_numbers_travel_as_they_are():
     image = RNG.integers(0, 255, (N, D)).astype(np.uint8)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(jax, "device_put", noted)
-        batches = list(Batches(as_source(image), 8, np.dtype("float32"), ahead=0)())
+        batches = list(Batches(as_source(image), 8, np.dtype("float32"), read_ahead=0)())
     assert np.uint8 in sent
     assert np.float64 not in sent
     assert dense(batches[0]).dtype == np.float32
@@ -105,7 +106,7 @@ def test_reading_ahead_is_bounded():
             drawn.append(i)
             yield i
 
-    for seen, item in enumerate(ahead(items(), most)):
+    for seen, item in enumerate(read_ahead(items(), most)):
         time.sleep(0.002)
         # Those waiting, the one being handed over, and the one in hand.
         assert len(drawn) <= seen + 1 + most + 1
@@ -118,7 +119,7 @@ def test_an_error_while_reading_is_raised_after_what_came_before_it():
         yield 1
         raise OSError("disk on fire")
 
-    got = ahead(items(), 2)
+    got = read_ahead(items(), 2)
     assert next(got) == 1
     with pytest.raises(OSError, match="disk on fire"):
         next(got)
@@ -126,7 +127,7 @@ def test_an_error_while_reading_is_raised_after_what_came_before_it():
 
 def test_whoever_stops_listening_stops_the_reader():
     before = threading.active_count()
-    got = ahead(iter(range(1000)), 2)
+    got = read_ahead(iter(range(1000)), 2)
     next(got)
     got.close()
     assert threading.active_count() == before

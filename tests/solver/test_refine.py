@@ -9,18 +9,11 @@ import pytest
 
 from eigengame import metrics, testing
 from eigengame.game import as_rows
-from eigengame.solver import refine as refinement
+from eigengame.solver import check as checking
+from eigengame.solver.check import RISK, Goal, certify, certify_by_one_pass, check, share_of_risk
 from eigengame.solver.outcome import Status
 from eigengame.solver.products import improve, measure
-from eigengame.solver.refine import (
-    RISK,
-    Goal,
-    certify,
-    certify_by_one_pass,
-    check,
-    refine,
-    share_of_risk,
-)
+from eigengame.solver.refine import refine
 from eigengame.solver.rounding import Rounding
 from tests.solver.row_passes import RowPasses
 
@@ -219,13 +212,13 @@ def test_the_rounding_of_float64_products_reaches_bounds_and_probes(monkeypatch)
     given = {"floor": [], "error": []}
 
     def spied(name, argument):
-        original = getattr(refinement, name)
+        original = getattr(checking, name)
 
         def call(*args, **options):
             given[argument].append(options[argument])
             return original(*args, **options)
 
-        monkeypatch.setattr(refinement, name, call)
+        monkeypatch.setattr(checking, name, call)
 
     spied("certificate", "floor")
     spied("powered", "error")

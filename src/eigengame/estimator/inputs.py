@@ -1,4 +1,4 @@
-"""What users hand in, checked: arrays as scikit-learn checks them, everything else as a source."""
+"""Checks of the input of an estimator: arrays by scikit-learn, everything else as a source."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from eigengame.sources.iterators import tensor_to_numpy
 from eigengame.sources.sparse import refuse_bad_places
 
 SMALL = 2**18
-"""Up to so many numbers a fit is played in float64, which costs nothing there."""
+"""Largest size of data that is fitted in float64, at negligible cost."""
 
 LAZY = ("dask", "dask_expr")
-"""Libraries whose arrays and frames are computed when they are needed."""
+"""Libraries whose arrays and frames are computed on demand."""
 
 
 def checked_array(estimator: Any, X: Any, **options: Any) -> Any:
-    """Return an array or CSR matrix as scikit-learn checks it, its features noted on the estimator."""
+    """Return an array or CSR matrix, checked by scikit-learn, which also sets the feature attributes."""
     return validate_data(
         estimator,
         to_numpy(X),
@@ -39,20 +39,20 @@ def checked_array(estimator: Any, X: Any, **options: Any) -> Any:
 def checked_source(
     estimator: Any, X: Any, *, reset: bool, streamed: bool = False, least: int = 1
 ) -> Source:
-    """Return whatever was handed in as a source, its features noted on the estimator.
+    """Return the input as a source, and set the feature attributes of the estimator.
 
-    An estimator that was fitted on prepared data prepares what it is handed later: it is checked after.
+    An estimator of prepared data prepares the input first.
 
     Parameters
     ----------
     estimator : estimator
     X : anything that `as_source` takes
     reset : bool
-        Whether features are learnt now, or must be those of before.
+        Whether to set the feature attributes, or to check against them.
     streamed : bool
-        Whether a pass will find numbers that are not finite: then much data is not read once more.
+        Whether the fit itself detects numbers that are not finite: then large data is not read for this check.
     least : int
-        Rows needed.
+        Smallest number of rows.
     """
     if reset:
         estimator._alleles = None
@@ -91,8 +91,8 @@ def checked_source(
         )
     elif source.layers not in (None, getattr(estimator, "layers_", None) or source.layers):
         raise SourceError(
-            f"{source.name}: layers are not those of the fit, or lie in another order: give "
-            "layers=pca.layers_ to activations."
+            f"{source.name}: layers are not those of the fit, or in another order: pass layers=pca.layers_ "
+            "to activations."
         )
     elif source.feature_names is not None and hasattr(estimator, "feature_names_in_"):
         expected, known = estimator.feature_names_in_, estimator._alleles
@@ -130,7 +130,7 @@ def with_columns_of_fit(estimator: Any, data: Any) -> Any:
 
 
 def refuse_other_names(source: Source, expected: Sequence[Any]) -> None:
-    """Raise where the features of a source have other names than those of the fit."""
+    """Raise SourceError if the features of a source have other names than those of the fit."""
     assert source.feature_names is not None
     for i, (name, wanted) in enumerate(zip(source.feature_names, expected, strict=True)):
         if str(name) != str(wanted):
@@ -141,25 +141,25 @@ def refuse_other_names(source: Source, expected: Sequence[Any]) -> None:
 
 
 def checked_weights(source: Source, sample_weight: Any) -> np.ndarray | None:
-    """Return weights (n,) of at least 0, or None."""
+    """Return nonnegative weights (n,), or None."""
     if sample_weight is None:
         return None
     n = source.shape[0]
     if n is None:
         raise SourceError(
-            f"{source.name} does not know its number of rows: weights cannot be given."
+            f"the number of rows of {source.name} is unknown: sample_weight cannot be used."
         )
     stand_in = np.broadcast_to(np.zeros(()), (n, 1))
     return np.asarray(_check_sample_weight(sample_weight, stand_in, ensure_non_negative=True))
 
 
 def in_precision(source: Source, dtype: Any) -> Source:
-    """Return a source whose values are computed in the precision of the fit."""
+    """Return the source in the precision of the fit."""
     return source.in_float64() if np.dtype(dtype) == np.float64 else source
 
 
 def is_other(X: Any) -> bool:
-    """Say whether X is for `as_source` rather than for scikit-learn's checks."""
+    """Return whether X is opened by `as_source` instead of checked by scikit-learn."""
     if isinstance(X, (Source, str, os.PathLike)):
         return True
     if isinstance(X, (np.ndarray, jax.Array, list, tuple)) or sparse.issparse(X):
@@ -175,12 +175,12 @@ def is_other(X: Any) -> bool:
 
 
 def is_lazy(X: Any) -> bool:
-    """Say whether X is a collection of Dask, whose blocks are computed when they are needed."""
+    """Return whether X is a Dask collection."""
     return library_of(X) in LAZY
 
 
 def to_numpy(X: Any) -> Any:
-    """Return JAX arrays and torch tensors as NumPy arrays; leave everything else to scikit-learn."""
+    """Convert JAX arrays and torch tensors to NumPy arrays; everything else is left to scikit-learn."""
     if isinstance(X, jax.Array):
         return np.asarray(X)
     if hasattr(X, "detach"):
@@ -189,8 +189,8 @@ def to_numpy(X: Any) -> Any:
         refuse_bad_places(X, "X")
     if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
         raise SourceError(
-            f"X is a masked array with {np.ma.count_masked(X)} masked numbers, which would be read as if they were "
-            "not: give X.filled(np.nan) to prepare(..., missing='mean')."
+            f"X is a masked array with {np.ma.count_masked(X)} masked numbers, which would be read as data: "
+            "pass X.filled(np.nan) to prepare(..., missing='mean')."
         )
     if sparse.issparse(X) and X.format != "csr":
         return X.tocsr()

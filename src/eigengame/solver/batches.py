@@ -6,8 +6,6 @@ converted on the device. Reading continues while the device computes, with a bou
 
 from __future__ import annotations
 
-import queue
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -17,6 +15,7 @@ import jax
 import numpy as np
 
 from eigengame import _check
+from eigengame._system.read_ahead import read_ahead
 from eigengame.game.rows import DenseRows
 from eigengame.game.sparse_rows import SparseRows
 from eigengame.sharding.gather import whole
@@ -96,7 +95,7 @@ class Batches:
     def __call__(self, start: int = 0) -> Iterator[Batch]:
         """Iterate over the batches of one pass, beginning at row `start`."""
         made = (self._batch(*one) for one in self._blocks(start))
-        return ahead(made, self.ahead) if self.ahead and self.source.slow else made
+        return read_ahead(made, self.ahead) if self.ahead and self.source.slow else made
 
     def first(self) -> Any:
         """Return the first batch."""
@@ -303,44 +302,3 @@ def sparse_rows(
 def _widened(values: jax.Array, roots: jax.Array, dtype: Any) -> tuple[jax.Array, jax.Array]:
     """Convert integers to the precision of the updates, on the device."""
     return values.astype(dtype), roots
-
-
-def ahead(items: Iterator[Any], most: int) -> Iterator[Any]:
-    """Iterate over items that a thread draws, at most `most` of them ahead.
-
-    An error in the thread is raised here, after the items before it. The thread stops when the iterator is closed.
-    """
-    waiting: queue.Queue[tuple[str, Any]] = queue.Queue(maxsize=most)
-    stop = threading.Event()
-
-    def put(kind: str, item: Any) -> bool:
-        while not stop.is_set():
-            try:
-                waiting.put((kind, item), timeout=0.1)
-                return True
-            except queue.Full:
-                continue
-        return False
-
-    def draw() -> None:
-        try:
-            for item in items:
-                if not put("item", item):
-                    return
-            put("end", None)
-        except BaseException as error:
-            put("error", error)
-
-    thread = threading.Thread(target=draw, name="eigengame-reader", daemon=True)
-    thread.start()
-    try:
-        while True:
-            kind, item = waiting.get()
-            if kind == "end":
-                return
-            if kind == "error":
-                raise item
-            yield item
-    finally:
-        stop.set()
-        thread.join()

@@ -13,80 +13,32 @@ pi/2. Their span usually is: see `Cluster`.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from scipy.linalg import eigh
 
 from eigengame.game import theory
-from eigengame.game.sphere import project_tangent
-from eigengame.linalg.autotune import jit_without_autotune
-from eigengame.linalg.orthonormal import safe_norms
-from eigengame.linalg.products import full_product, long_product, measured_product
 from eigengame.metrics import angular_error
-from eigengame.sharding.gather import spread, whole
-from eigengame.solver.bounds import Block, angle_bounds, span_bound
+from eigengame.solver.bounds import Block, angle_bounds
+from eigengame.solver.clusters import INSEPARABLE, Cluster, find_clusters
 from eigengame.solver.rounding import gamma
-
-INSEPARABLE = math.pi / 8
-"""Angle beyond which rounding makes neighbours inseparable, where no tolerance is given."""
+from eigengame.solver.small_products import SmallProducts, small_products
 
 Kind = Literal["certified", "conditional", "estimate"]
 
 
 @dataclass(frozen=True)
-class Cluster:
-    """Components that cannot be separated, and how well their span is determined.
-
-    Attributes
-    ----------
-    members : tuple of int
-        Ranks of the group, from 0. They may go beyond the components that were asked for: then only the span
-        of the whole group is determined, and the components are some directions of it.
-    angle : float
-        Bound on the largest angle between the span of these players and the eigenspace of the same ranks, radians.
-    gap : float
-        Distance of the group's variances to the nearest other one, in the unit of variances.
-    spread : float
-        Relative difference between the largest and the smallest variance of the group.
-    """
-
-    members: tuple[int, ...]
-    angle: float
-    gap: float
-    spread: float
-
-    def describe(self, k: int) -> str:
-        """Return a sentence about the group, of which the first k ranks are components."""
-        shown = [i + 1 for i in self.members if i < k]
-        beyond = len(self.members) - len(shown)
-        names = (
-            f"component {shown[0]}" if len(shown) == 1 else f"components {shown[0]} to {shown[-1]}"
-        )
-        if len(shown) == 2:
-            names = f"components {shown[0]} and {shown[1]}"
-        others = f" from {beyond} further direction{'s'[: beyond - 1]}" if beyond else ""
-        whose = "the span of all of them" if beyond else "their span"
-        return (
-            f"{names} cannot be separated{others} (variances agree to {self.spread:.1g}); "
-            f"{whose} is within {self.angle:.2g} rad"
-        )
-
-
-@dataclass(frozen=True)
 class Certificate:
-    r"""How far to trust each of k components.
+    r"""Bounds on the errors of k components.
 
     Attributes
     ----------
     kind : {"certified", "conditional", "estimate"}
         *certified*: the components were measured on the whole data, and random probes bound what may have been
         missed, with `confidence`. *conditional*: measured, but nothing checked whether a larger direction was
-        missed; bounds hold if none was. *estimate*: one pass without a second look; nothing is guaranteed.
+        missed; bounds hold if none was. *estimate*: one pass without a measurement; nothing is guaranteed.
     rayleigh : array of shape (k,)
         Rayleigh quotient of each component: its variance.
     residual : array of shape (k,)
@@ -94,15 +46,15 @@ class Certificate:
     gap : array of shape (k,)
         Distance from the component's variance to the nearest it could be confused with.
     angle : array of shape (k,)
-        Bound on the angle to the true component, radians; pi/2 where nothing can be said.
+        Bound on the angle to the true component, in radians; pi/2 if there is no bound.
     level : float
         Variance above which no direction outside the players exists (certified), or is assumed to.
     confidence : float
-        Probability with which `level` holds: 1 less the probes' chance to miss; 0 if not checked.
+        Probability with which `level` holds; 0 if it was not checked.
     gradient_angle : array of shape (k,)
         The paper's own bound, $(\pi/g_i)\|\nabla^R\|$ (Lemma angle_to_riemann_grad).
     penalty_ratio : array of shape (k,)
-        Each player's penalty over its Rayleigh quotient (the paper's 0.025 on ResNet-200).
+        Penalty of each player divided by its Rayleigh quotient (0.025 in the paper, on ResNet-200).
     clusters : tuple of Cluster
         Groups of components that cannot be separated, but whose span is determined.
     """
@@ -130,7 +82,7 @@ class Certificate:
         return found
 
     def streak(self, tol: float = math.pi / 8) -> int:
-        """Return how many leading components are within `tol` radians by their own bound."""
+        """Return the number of leading components within `tol` radians by their own bound."""
         return int(np.cumprod(self.angle <= tol).sum())
 
     def within(self, tol: float) -> bool:
@@ -151,13 +103,13 @@ class Certificate:
         )
 
     def __str__(self) -> str:
-        said = {
+        meaning = {
             "certified": f"certified with probability {self.confidence:.4g}",
             "conditional": "measured; holds if no larger direction was missed",
             "estimate": "an estimate from one pass, nothing is guaranteed",
         }[self.kind]
         lines = [
-            f"{said}",
+            meaning,
             f"{'component':>9} {'variance':>11} {'residual':>10} {'gap':>10} {'angle':>9}",
         ]
         for i, row in enumerate(
@@ -192,23 +144,22 @@ def certificate(
     players, images : arrays of shape (K, d)
         Nearly orthonormal players, and $M$ times each.
     k : int
-        How many are components; the rest are extra players, whose values bound the last gap.
+        Number of components; the other players are extra, and their values bound the last gap.
     floor : array of shape (K,)
         Bound on the error of each image (see `eigengame.solver.rounding`).
     scale : float
-        What $M$ is divided by to be a covariance, for the figures that are variances.
+        Divisor of $M$ for a covariance, for the attributes that are variances.
     level : float, optional
-        Bound on the largest eigenvalue outside the players, in the unit of $M$; minus infinity where nothing is
-        outside. By default the last player's value and residual stand in for it.
+        Bound on the largest eigenvalue outside the players, in the unit of $M$; minus infinity if nothing is
+        outside. By default it is estimated by the value and residual of the last player.
     confidence, probes, powers
         Of the level.
     tol : float, optional
-        Angle that is wanted: neighbours that rounding keeps from it are put into clusters.
+        Tolerance: neighbours that rounding keeps above it form clusters.
     ideal : bool
-        Whether to give the certificate that the players would have if they were settled exactly.
+        Whether to return the certificate that exact eigenvectors within the span of the players would have.
     """
-    there = players.size > LARGE and not spread(players)
-    measured = (_measured_there if there else _measured)(players, images)
+    measured = small_products(players, images)
     turn = measured.turn
     if turn is None:
         return _unknown(measured, k, scale)
@@ -247,19 +198,19 @@ def certificate(
         penalty_ratio=_penalty_ratio(measured.gram, k),
         probes=probes,
         powers=powers,
-        clusters=tuple(_clusters(block, best, angle, tol or INSEPARABLE, scale)),
+        clusters=tuple(find_clusters(block, best, angle, tol or INSEPARABLE, scale)),
     )
 
 
 def stored(found: Certificate, settled: np.ndarray, kept: np.ndarray) -> Certificate:
-    """Return the certificate of players as they are kept, from that of the settled ones: angles add up.
+    """Return the certificate of players as they are stored, from that of the measured ones: angles add up.
 
     Parameters
     ----------
     found : Certificate
         Of `settled`.
     settled, kept : arrays of shape (K, d)
-        Players in float64, and the same rounded, or rotated.
+        Players in float64, and the same players rounded or rotated.
     """
     k = len(found.angle)
     kept = np.asarray(kept, np.float64)
@@ -284,143 +235,6 @@ def _between(one: np.ndarray, other: np.ndarray) -> float:
     return math.asin(min(float(across), 1.0))
 
 
-def _clusters(
-    block: Block, best: Block, angle: np.ndarray, limit: float, scale: float
-) -> Iterator[Cluster]:
-    """Give the groups that rounding keeps from being separated within `limit`, where their span is bounded.
-
-    Parameters
-    ----------
-    block : Block
-        As measured.
-    best : Block
-        As it would be if nothing but rounding were left.
-    angle : array of shape (k,)
-        Bounds of the components.
-    limit : float
-    scale : float
-    """
-    k, values = len(angle), block.values
-    least = angle_bounds(best, k)
-    lower, upper = block.lower, block.upper
-    groups: list[tuple[int, int]] = []
-    for i in np.flatnonzero(least > limit):
-        if groups and i <= groups[-1][1]:
-            continue
-        group = _grown(best, int(i), limit)
-        if group is None:
-            continue
-        while groups and groups[-1][1] >= group[0]:
-            group = (min(groups.pop()[0], group[0]), group[1])
-        groups.append(group)
-    for first, last in groups:
-        bound = span_bound(block, first, last)
-        if bound >= angle[first : last + 1].max(initial=0):
-            continue
-        above = math.inf if first == 0 else lower[first - 1] - upper[first]
-        below = lower[last] - (upper[last + 1] if last + 1 < len(values) else block.level)
-        yield Cluster(
-            members=tuple(range(first, last + 1)),
-            angle=bound,
-            gap=min(above, below) / scale,
-            spread=float((values[first] - values[last]) / max(abs(values[first]), 1e-300)),
-        )
-
-
-def _grown(best: Block, i: int, limit: float) -> tuple[int, int] | None:
-    """Return the smallest group around i, neighbour by neighbour, whose span rounding lets be within the limit."""
-    first = last = i
-    values, count = best.values, best.values.size
-    while span_bound(best, first, last) > limit:
-        up = values[first - 1] - values[first] if first > 0 else math.inf
-        down = values[last] - values[last + 1] if last + 1 < count else math.inf
-        if math.isinf(up) and math.isinf(down):
-            return None
-        first, last = (first - 1, last) if up <= down else (first, last + 1)
-    return first, last
-
-
-LARGE = 2**25
-"""Numbers from which on players are measured where they are, in their own precision, summed in chunks."""
-
-
-@dataclass(frozen=True)
-class _Measured:
-    """Small matrices of players V and images B.
-
-    Attributes
-    ----------
-    gram : array of shape (K, K)
-        $VB^T$, symmetric.
-    turn : array of shape (K, K) or None
-        $(VV^T)^{-1/2}$, which makes players orthonormal; None where they are too far from it.
-    couplings : array of shape (K, K)
-        Inner products of the residuals, of players as given.
-    tilt : array of shape (K,)
-        Angle of each player to the orthonormal one.
-    gradient : array of shape (K,)
-        Lengths of the Riemannian gradients.
-    """
-
-    gram: np.ndarray
-    turn: np.ndarray | None
-    couplings: np.ndarray
-    tilt: np.ndarray
-    gradient: np.ndarray
-
-
-def _measured(players: Any, images: Any) -> _Measured:
-    """Return inner products and lengths, in float64."""
-    v, mv = whole(players).astype(np.float64), whole(images).astype(np.float64)
-    gram, turn, tilt, inside = _small(v @ v.T, v @ mv.T)
-    residuals = mv - inside @ v
-    gradient = 2 * _coefficients(gram).T @ mv
-    gradient -= np.sum(gradient * v, axis=1, keepdims=True) * v
-    lengths = np.linalg.norm(gradient, axis=1)
-    return _Measured(gram, turn, residuals @ residuals.T, tilt, lengths)
-
-
-def _measured_there(players: Any, images: Any) -> _Measured:
-    """On-device version of `_measured`, for players too large to copy: only small matrices leave the device."""
-    v, mv = jnp.asarray(players), jnp.asarray(images)
-    product, overlaps = (np.asarray(measured_product(v, one), np.float64) for one in (mv, v))
-    gram, turn, tilt, inside = _small(overlaps, product)
-    small = jnp.asarray(inside, v.dtype), jnp.asarray(2 * _coefficients(gram).T, v.dtype)
-    couplings, lengths = _couplings_there(v, mv, *small)
-    lengths = np.asarray(lengths, np.float64)
-    return _Measured(gram, turn, np.asarray(couplings, np.float64), tilt, lengths)
-
-
-def _small(
-    overlaps: np.ndarray, product: np.ndarray
-) -> tuple[np.ndarray, np.ndarray | None, np.ndarray, np.ndarray]:
-    """Return gram, turn, tilt, and the coefficients (K, K) of each image's part within the players."""
-    gram = (product + product.T) / 2
-    sizes, axes = eigh(overlaps)
-    if not sizes[0] > 0.5:
-        return gram, None, np.full(len(gram), math.pi / 2), gram
-    turn, back = ((axes * sizes**power) @ axes.T for power in (-0.5, 0.5))
-    along = np.diag(back).copy()
-    tilt = np.arctan2(np.linalg.norm(back - np.diag(along), axis=1), along)
-    return gram, turn, tilt, product.T @ turn @ turn
-
-
-@jit_without_autotune
-def _couplings_there(
-    v: jax.Array, mv: jax.Array, inside: jax.Array, steps: jax.Array
-) -> tuple[jax.Array, jax.Array]:
-    """Return inner products of residuals, and lengths of gradients that these steps make of images."""
-    residuals = mv - full_product(inside, v)
-    gradient = project_tangent(v, full_product(steps, mv))
-    return long_product(residuals, residuals), safe_norms(gradient)
-
-
-def _coefficients(gram: np.ndarray) -> np.ndarray:
-    """Return what images make up each player's gradient (eq. ui_grad), shape (K, K)."""
-    rewards = np.where(np.diag(gram) > 0, np.diag(gram), 1)
-    return np.eye(len(gram)) - np.triu(gram / rewards[:, None], 1)
-
-
 def _gradient_angle(values: np.ndarray, gradient: np.ndarray, level: float) -> np.ndarray:
     """Return the paper's bound for each player, shape (K,)."""
     drop = values - np.append(values[1:], min(max(level, 0.0), values[-1]))
@@ -436,8 +250,8 @@ def _penalty_ratio(gram: np.ndarray, k: int) -> np.ndarray:
     return np.array([np.sum(gram[:i, i] ** 2 / safe[:i]) for i in range(k)]) / safe[:k]
 
 
-def _unknown(measured: _Measured, k: int, scale: float) -> Certificate:
-    """Return the certificate of players that are too far from orthonormal to say anything."""
+def _unknown(measured: SmallProducts, k: int, scale: float) -> Certificate:
+    """Return the certificate of players that are too far from orthonormal for a bound."""
     values = np.diag(measured.gram)
     right, unknown = np.full(k, math.pi / 2), np.full(k, np.nan)
     return Certificate(

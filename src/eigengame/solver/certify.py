@@ -9,11 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from eigengame.solver.certificate import Certificate
+from eigengame.solver.check import Goal, certify
 from eigengame.solver.events import Watcher
 from eigengame.solver.fit import Executor, LocalExecutor
 from eigengame.solver.frame import first_mean
 from eigengame.solver.plan import Problem
-from eigengame.solver.refine import Goal, certify
 from eigengame.solver.result import Result, divisor
 from eigengame.solver.rounding import Rounding
 

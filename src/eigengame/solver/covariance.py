@@ -17,6 +17,7 @@ from scipy.linalg import eigh
 from eigengame.game.rows import DenseRows
 from eigengame.linalg.products import full_product
 from eigengame.solver.certificate import Certificate, certificate, stored
+from eigengame.solver.check import converged_status
 from eigengame.solver.float64_products import longest_sum
 from eigengame.solver.moments import (
     Moments,
@@ -29,7 +30,6 @@ from eigengame.solver.outcome import Outcome, Status
 from eigengame.solver.passes import Passes
 from eigengame.solver.plan import COVARIANCE, Plan
 from eigengame.solver.raw_rows import RawRows
-from eigengame.solver.refine import converged_status
 from eigengame.solver.result import Found, scale_of
 from eigengame.solver.rounding import OPERATIONS, gamma
 from eigengame.solver.row_counts import refuse_unless_counted

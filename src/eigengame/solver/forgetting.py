@@ -1,4 +1,4 @@
-"""Row weights of a stream that forgets, for passes that read the rows again.
+"""Row weights of a stream with forgetting, for further passes over the rows.
 
 With a forgetting factor below 1, each row multiplies the weight of all earlier rows by it. At the end of the stream
 every row has a known weight, and the components of the stream are those of the weighted rows.

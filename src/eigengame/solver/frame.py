@@ -1,7 +1,7 @@
-"""The frame of a fit: what is subtracted from rows as they are read, and the unit they are divided by.
+"""The frame of a fit: the origin that is subtracted from rows while they are read, and their unit.
 
-Neither changes the components. The origin keeps digits where the mean is far from zero; the unit, a power of two,
-keeps squares of very large or very small numbers within the range of the dtype.
+Neither changes the components. The origin preserves digits if the mean is far from zero. The unit, a power of two,
+keeps the squares of very large or very small numbers within the range of the dtype.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ import numpy as np
 from eigengame.sources import Random, Source
 
 FAR = 30.0
-"""Standard deviations beyond which a mean is subtracted as rows are read."""
+"""Standard deviations from zero beyond which a mean is subtracted while rows are read."""
 
 UNSCALED = {np.dtype(np.float32): 16, np.dtype(np.float64): 100}
-"""Numbers up to 2 to this power, and down to its inverse, are left as they are.
+"""Numbers up to 2 to this power, and down to its inverse, need no unit.
 
-Fourth powers are formed on the way, and sums of them over all rows.
+Their fourth powers, summed over all rows, stay within the range of the dtype.
 """
 
 
 @dataclass(frozen=True)
 class Frame:
-    """Where rows are measured from, and in which unit: a row x becomes (x - origin) / unit.
+    """Origin and unit of rows: a row x becomes (x - origin) / unit.
 
     Attributes
     ----------
     origin : array of shape (d,) or None
         In float64; None subtracts nothing.
     unit : float
-        A power of two, so dividing by it rounds nothing.
+        A power of two, so dividing by it is exact.
     """
 
     origin: np.ndarray | None = None
@@ -42,16 +42,16 @@ class Frame:
 
     @property
     def plain(self) -> bool:
-        """Whether rows stay as they are."""
+        """Whether the frame changes nothing."""
         return self.origin is None and self.unit == 1
 
     def applied(self, values: np.ndarray, dtype: Any, columns: slice = slice(None)) -> np.ndarray:
-        """Return rows (m, d) in this frame: subtracted in float64 where there is an origin, then rounded once.
+        """Return rows (m, d) in this frame. The origin is subtracted in float64, and the result is rounded once.
 
-        `columns` are those of the origin that the values have.
+        `columns` are the features of the values.
         """
         if self.origin is not None:
-            # An origin that float32 holds exactly is subtracted from float32 rows with a single rounding.
+            # The origin of float32 data is exact in float32, so the subtraction rounds once.
             wide = np.float32 if values.dtype == dtype == np.float32 else np.float64
             values = np.subtract(values, self.origin[columns], dtype=wide)
         if self.unit != 1:
@@ -59,27 +59,27 @@ class Frame:
         return np.ascontiguousarray(values, dtype=dtype)
 
     def about(self, mean: np.ndarray) -> Frame:
-        """Return the frame whose origin is a mean (d,) that is given in this one."""
+        """Return the frame whose origin is a mean (d,), given in this frame."""
         origin = 0 if self.origin is None else self.origin
         return Frame(origin + self.unit * np.asarray(mean, np.float64), self.unit)
 
     def reordered(self, order: np.ndarray) -> Frame:
-        """Return the frame of the same rows with their features in another order, given as indices (d,)."""
+        """Return the frame with features in another order, given as indices (d,)."""
         return Frame(None if self.origin is None else self.origin[order], self.unit)
 
     def outer(self, mean: np.ndarray) -> np.ndarray:
-        """Return a mean (d,) of this frame as the mean of the rows as given."""
+        """Convert a mean (d,) from this frame to the units of the data."""
         origin = 0 if self.origin is None else self.origin
         return np.asarray(mean, np.float64) * self.unit + origin
 
     def inner(self, mean: np.ndarray) -> np.ndarray:
-        """Return a mean (d,) of the rows as given as the mean in this frame."""
+        """Convert a mean (d,) from the units of the data to this frame."""
         origin = 0 if self.origin is None else self.origin
         return (np.asarray(mean, np.float64) - origin) / self.unit
 
 
 def in_range(variances: np.ndarray, unit: float) -> np.ndarray:
-    """Return variances in units squared as plain numbers; refuse those that float64 cannot hold."""
+    """Return variances in the units of the data; raise ValueError if float64 cannot represent them."""
     with np.errstate(over="ignore", under="ignore"):
         found = variances * unit * unit
     if ((variances > 0) & (found == 0)).any() or not np.isfinite(found).all():
@@ -98,12 +98,12 @@ def frame_of(
     columns: tuple[int, int] | None = None,
     of_all: Callable[[np.ndarray], np.ndarray] = lambda own: own,
 ) -> Frame:
-    """Return the frame that the first rows call for.
+    """Choose the frame from the first rows.
 
-    The origin is the mean of those features whose mean is far from zero, if rows are centred. Sparse rows have
-    none, nor have bytes, whose squares float32 holds. Sources on a device, and sources that can be read only once,
-    are left as they are. Where only some `columns` are read here, `of_all` makes numbers of all features from those
-    of the columns.
+    If rows are centred, the origin is the mean of the features whose mean is far from zero. Sparse rows have no
+    origin, nor have bytes, whose squares float32 represents. Sources on a device, and sources that can be read
+    only once, get the plain frame. If this process reads only some `columns`, `of_all` collects the numbers of all
+    features.
     """
     if source.on_device or not source.again:
         return Frame()
@@ -123,7 +123,7 @@ def frame_of(
 
 
 def first_mean(source: Source, frame: Frame) -> np.ndarray:
-    """Return the mean (d,) of the first rows in a frame: a guess of that of all."""
+    """Return the mean (d,) of the first rows in a frame, a guess of the mean of all rows."""
     values = first_rows(source, 1024)
     if values is None:
         return np.zeros(source.shape[1])
@@ -131,9 +131,9 @@ def first_mean(source: Source, frame: Frame) -> np.ndarray:
 
 
 def _far_mean(block: np.ndarray, of_all: Callable[[np.ndarray], np.ndarray]) -> np.ndarray | None:
-    """Return the mean of each feature where it is far from zero, and 0 where it is not; None where none is."""
+    """Return the means that are far from zero, and 0 for other features; None if there are none."""
     with np.errstate(all="ignore"):
-        # In units of the largest number of each feature: squares stay in range.
+        # Divided by the largest number of each feature, so that squares stay in range.
         largest = np.abs(block).max(axis=0)
         scaled = block / np.where(largest > 0, largest, 1)
         mean, deviation = of_all(scaled.mean(axis=0)), of_all(scaled.std(axis=0))
@@ -143,7 +143,7 @@ def _far_mean(block: np.ndarray, of_all: Callable[[np.ndarray], np.ndarray]) -> 
 
 
 def _unit(sizes: np.ndarray, dtype: Any) -> float:
-    """Return the power of two next to the largest of some sizes, or 1 where squares stay in range without."""
+    """Return the power of two next to the largest size, or 1 if squares stay in range without it."""
     largest = float(sizes.max(initial=0))
     if not (math.isfinite(largest) and largest > 0):
         return 1.0
@@ -152,7 +152,7 @@ def _unit(sizes: np.ndarray, dtype: Any) -> float:
 
 
 def first_rows(source: Source, count: int, columns: tuple[int, int] | None = None) -> Any:
-    """Return at most `count` of the first rows, or some columns of them; None where there are no rows."""
+    """Return at most `count` of the first rows, or some columns of them; None if there are no rows."""
     if columns is not None and isinstance(source, Random) and source.shape[0] is not None:
         return source.read_columns(0, min(count, source.shape[0]), *columns)
     block = next(iter(source.blocks(0, count)), None)

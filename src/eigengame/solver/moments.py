@@ -1,4 +1,4 @@
-"""Mean and variance of each feature, kept batch by batch and merged exactly (Chan et al., 1983)."""
+"""Mean and variance of each feature, accumulated batch by batch and merged exactly (Chan et al., 1983)."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ def gathered_moments(moments: Moments, d: int, place: Placement) -> Moments:
 
 
 def kept_moments(moments: Moments, place: Placement) -> Moments:
-    """Return moments, within jit, that stay where `no_moments` puts them."""
+    """Constrain moments inside jit to the devices of `no_moments`."""
     return Moments(
         moments.weight, place.kept_features(moments.mean), place.kept_features(moments.scatter)
     )
 
 
 def batch_moments(rows: DenseRows | SparseRows) -> Moments:
-    """Return the moments of one batch, weights counted."""
+    """Return the moments of one weighted batch."""
     if isinstance(rows, SparseRows):
         weights = rows.weights
         share = weights[rows.row] * rows.entries
@@ -77,7 +77,7 @@ def _column_sums(rows: DenseRows) -> tuple[jax.Array, jax.Array]:
 
         return kernels.column_sums(rows.constant()[:, 0], rows.values)
     if jax.default_backend() == "gpu" and rows.parts == 1:
-        # Both in one reading of the rows.
+        # One pass over the rows for both.
         values = rows.values.astype(jnp.promote_types(rows.values.dtype, jnp.float32))
         return jnp.sum(rows.constant() * values, axis=0), jnp.sum(jnp.square(values), axis=0)
     return rows.directions(rows.constant())[0], _column_squares(rows)
@@ -86,8 +86,8 @@ def _column_sums(rows: DenseRows) -> tuple[jax.Array, jax.Array]:
 def _column_squares(rows: DenseRows) -> jax.Array:
     """Return the sum of squares of each column (d,).
 
-    On a CPU a sum down the columns of wide rows waits for memory at every number. Here up to 16 rows of one
-    device are added up as they lie, and a product, which reads as it should, adds up the rest.
+    On a CPU a sum along the columns of wide rows waits for memory at each number. So up to 16 rows of one device
+    are added first, and a product adds the rest.
     """
     m, d = rows.values.shape
     wide = jnp.promote_types(rows.values.dtype, jnp.float32)
@@ -119,5 +119,5 @@ def add_moments(moments: Moments, rows: DenseRows | SparseRows) -> Moments:
 
 
 def fade_moments(moments: Moments, keep: jax.Array) -> Moments:
-    """Return the moments with every row so far counting `keep` times as much."""
+    """Return the moments with the weight of all rows multiplied by `keep`."""
     return Moments(keep * moments.weight, moments.mean, keep * moments.scatter)

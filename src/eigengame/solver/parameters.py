@@ -1,4 +1,4 @@
-"""Checks of parameters that depend on each other, or on what was set when a stream began."""
+"""Checks of parameters that depend on each other, or on those of the start of a stream."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any
 from eigengame.algorithms import REGISTRY
 
 SOLVER = ("remembered", "auto")
-"""Algorithms that certify, forget and play extra players."""
+"""Algorithms with certificates, forgetting and extra players."""
 
 ONLY_SOLVER = {"tol": None, "forget": 1, "extra": "auto", "rounds": "auto"}
-"""Parameters that only these use, each with the value that means "not given"."""
+"""Parameters that only these use, each with its default."""
 
 ACCUMULATED = ("n_components", "algorithm", "extra", "rounds", "center", "forget", "dtype")
-"""Parameters that determine what a stream accumulates: they cannot change while it goes on.
+"""Parameters that determine what a stream accumulates: they cannot change between its batches.
 
-`whiten`, `tol`, `passes`, `batch_size` and `random_state` can: they affect reading and reporting only, or only
-where a stream begins.
+`whiten`, `tol`, `passes`, `batch_size`, `mesh` and `random_state` can: they do not affect what is accumulated, or
+only at the start of a stream.
 """
 
 
@@ -46,7 +46,7 @@ def refuse_unused(given: Mapping[str, Any]) -> None:
 
 
 def accumulated(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters that a stream begins with and has to keep."""
+    """Return the parameters that must not change during a stream."""
     return {name: given[name] for name in ACCUMULATED}
 
 

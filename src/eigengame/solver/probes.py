@@ -1,4 +1,4 @@
-r"""Random probes that look for a direction larger than the players that they have missed.
+r"""Random probes that search for a missed direction of larger variance than the players.
 
 Let $F$ be $M$ on the complement of the players' span, $\lambda$ its largest eigenvalue with unit eigenvector
 $u$, and $G$ a block of $r$ Gaussian probes. Then $\|GF^q\| \ge \|GF^qu\| = \lambda^q\|Gu\|$, and
@@ -7,8 +7,8 @@ $q$ at once,
 
 $$\lambda^q\sqrt{\chi^2_r(\delta)} \le \|GF^q\|.$$
 
-The block's spectral norm is used rather than its longest row: many small directions together make each row long,
-but not the norm of the block.
+The spectral norm of the block is used instead of its longest row: many small directions together make each row
+long, but not the norm of the block.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Probes(NamedTuple):
     sizes : tuple of float
         Logarithm of the block's spectral norm before the first product and after each.
     level : float
-        The smallest bound so far on what lies outside the players.
+        Smallest bound so far on the largest eigenvalue outside the players.
     """
 
     directions: Any

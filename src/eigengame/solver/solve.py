@@ -6,13 +6,14 @@ import numpy as np
 
 from eigengame.sharding.gather import whole
 from eigengame.solver import stream as streams
+from eigengame.solver.check import Goal
 from eigengame.solver.covariance import solve_covariance
 from eigengame.solver.forgetting import faded_passes, refuse_unless_fading
 from eigengame.solver.options import Options
 from eigengame.solver.outcome import Outcome, Status
 from eigengame.solver.passes import Passes
 from eigengame.solver.plan import COVARIANCE, Plan
-from eigengame.solver.refine import Goal, measures_in_float64, play_rounding, refine
+from eigengame.solver.refine import measures_in_float64, play_rounding, refine
 from eigengame.solver.result import Found, Result, result_of, scale_of
 from eigengame.solver.row_counts import refuse_unless_counted, refuse_unless_enough
 from eigengame.solver.stepwise import solve_stepwise

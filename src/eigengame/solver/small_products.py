@@ -1,0 +1,104 @@
+"""Small matrices of players and their products with M: inner products, residuals, gradients."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy.linalg import eigh
+
+from eigengame.game.sphere import project_tangent
+from eigengame.linalg.autotune import jit_without_autotune
+from eigengame.linalg.orthonormal import safe_norms
+from eigengame.linalg.products import full_product, long_product, measured_product
+from eigengame.sharding.gather import spread, whole
+
+LARGE = 2**25
+"""Size from which players are measured on the device, in their own precision, with sums in chunks."""
+
+
+@dataclass(frozen=True)
+class SmallProducts:
+    """Small matrices of players V and images B.
+
+    Attributes
+    ----------
+    gram : array of shape (K, K)
+        $VB^T$, symmetric.
+    turn : array of shape (K, K) or None
+        $(VV^T)^{-1/2}$, which makes players orthonormal; None if they are too far from it.
+    couplings : array of shape (K, K)
+        Inner products of the residuals, of players as given.
+    tilt : array of shape (K,)
+        Angle of each player to the orthonormal one.
+    gradient : array of shape (K,)
+        Lengths of the Riemannian gradients.
+    """
+
+    gram: np.ndarray
+    turn: np.ndarray | None
+    couplings: np.ndarray
+    tilt: np.ndarray
+    gradient: np.ndarray
+
+
+def _on_host(players: Any, images: Any) -> SmallProducts:
+    """Compute them in float64 on the host."""
+    v, mv = whole(players).astype(np.float64), whole(images).astype(np.float64)
+    gram, turn, tilt, inside = _small(v @ v.T, v @ mv.T)
+    residuals = mv - inside @ v
+    gradient = 2 * _coefficients(gram).T @ mv
+    gradient -= np.sum(gradient * v, axis=1, keepdims=True) * v
+    lengths = np.linalg.norm(gradient, axis=1)
+    return SmallProducts(gram, turn, residuals @ residuals.T, tilt, lengths)
+
+
+def _on_device(players: Any, images: Any) -> SmallProducts:
+    """Compute them on the device, for players that are too large to transfer."""
+    v, mv = jnp.asarray(players), jnp.asarray(images)
+    product, overlaps = (np.asarray(measured_product(v, one), np.float64) for one in (mv, v))
+    gram, turn, tilt, inside = _small(overlaps, product)
+    small = jnp.asarray(inside, v.dtype), jnp.asarray(2 * _coefficients(gram).T, v.dtype)
+    couplings, lengths = _couplings_on_device(v, mv, *small)
+    lengths = np.asarray(lengths, np.float64)
+    return SmallProducts(gram, turn, np.asarray(couplings, np.float64), tilt, lengths)
+
+
+def _small(
+    overlaps: np.ndarray, product: np.ndarray
+) -> tuple[np.ndarray, np.ndarray | None, np.ndarray, np.ndarray]:
+    """Return gram, turn, tilt, and the coefficients (K, K) of the part of each image within the players."""
+    gram = (product + product.T) / 2
+    sizes, axes = eigh(overlaps)
+    if not sizes[0] > 0.5:
+        return gram, None, np.full(len(gram), math.pi / 2), gram
+    turn, back = ((axes * sizes**power) @ axes.T for power in (-0.5, 0.5))
+    along = np.diag(back).copy()
+    tilt = np.arctan2(np.linalg.norm(back - np.diag(along), axis=1), along)
+    return gram, turn, tilt, product.T @ turn @ turn
+
+
+@jit_without_autotune
+def _couplings_on_device(
+    v: jax.Array, mv: jax.Array, inside: jax.Array, steps: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """Return inner products of residuals, and lengths of the gradients."""
+    residuals = mv - full_product(inside, v)
+    gradient = project_tangent(v, full_product(steps, mv))
+    return long_product(residuals, residuals), safe_norms(gradient)
+
+
+def _coefficients(gram: np.ndarray) -> np.ndarray:
+    """Return the coefficients (K, K) of the gradients in terms of images (eq. ui_grad)."""
+    rewards = np.where(np.diag(gram) > 0, np.diag(gram), 1)
+    return np.eye(len(gram)) - np.triu(gram / rewards[:, None], 1)
+
+
+def small_products(players: Any, images: Any) -> SmallProducts:
+    """Return the small matrices of players (K, d) and their images (K, d)."""
+    large = players.size > LARGE and not spread(players)
+    return (_on_device if large else _on_host)(players, images)
