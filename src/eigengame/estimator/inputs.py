@@ -6,12 +6,13 @@ import contextlib
 import math
 import os
 from collections.abc import Sequence
+from numbers import Real
 from typing import Any
 
 import jax
 import numpy as np
 from scipy import sparse
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import check_array, validate_data
 
 from eigengame.sources import Source, SourceError, as_source, is_paths, is_table, library_of
 from eigengame.sources._alleles import refuse_other_alleles
@@ -149,8 +150,19 @@ def checked_weights(source: Source, sample_weight: Any) -> np.ndarray | None:
         raise SourceError(
             f"the number of rows of {source.name} is unknown: sample_weight cannot be used."
         )
-    stand_in = np.broadcast_to(np.zeros(()), (n, 1))
-    return np.asarray(_check_sample_weight(sample_weight, stand_in, ensure_non_negative=True))
+    if isinstance(sample_weight, Real):
+        sample_weight = np.full(n, sample_weight)
+    weights: np.ndarray = check_array(
+        sample_weight, dtype=[np.float64, np.float32], ensure_2d=False, input_name="sample_weight"
+    )
+    if weights.shape != (n,):
+        raise ValueError(
+            f"sample_weight has shape {weights.shape}, but {source.name} has {n} rows: give shape ({n},)."
+        )
+    if (weights < 0).any():
+        first = int((weights < 0).argmax())
+        raise ValueError(f"sample_weight[{first}] is {weights[first]}: weights must be at least 0.")
+    return weights
 
 
 def in_precision(source: Source, dtype: Any) -> Source:

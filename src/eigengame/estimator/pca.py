@@ -10,13 +10,10 @@ from typing import Any, Literal, Self
 
 import jax
 import numpy as np
-from jax.sharding import Mesh
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
-from eigengame.algorithms import REGISTRY
 from eigengame.dask.engine import engine_for
 from eigengame.estimator import merging
 from eigengame.estimator.callbacks import CallbackSupport, callback_watchers, with_callbacks
@@ -116,27 +113,6 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
     (1797, 8)
     """
 
-    _parameter_constraints = {  # noqa: RUF012 - scikit-learn's own convention
-        "n_components": [
-            Interval(Integral, 1, None, closed="left"),
-            Interval(Real, 0, 1, closed="neither"),
-            None,
-        ],
-        "algorithm": [StrOptions({"auto", *REGISTRY})],
-        "batch_size": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
-        "extra": [Interval(Integral, 0, None, closed="left"), StrOptions({"auto"})],
-        "rounds": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
-        "passes": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="neither"), None],
-        "center": ["boolean"],
-        "whiten": ["boolean"],
-        "forget": [Interval(Real, 0, 1, closed="right")],
-        "step_size": [Interval(Real, 0, None, closed="neither"), None],
-        "dtype": [StrOptions({"float32", "float64"})],
-        "mesh": [dict, str, Mesh, None],
-        "random_state": ["random_state"],
-    }
-
     def __init__(
         self,
         n_components: int | float | None = None,
@@ -203,8 +179,8 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
             Dask cluster, or the default Dask scheduler. By default the fit runs in this process; Dask collections
             are fitted on Dask.
         """
-        self._validate_params()
         given = self.get_params(deep=False)
+        parameters.check_values(given)
         parameters.refuse_unused(given)
         source = checked_source(self, X, reset=True, streamed=True, least=2)
         cluster = engine_for(source, engine, checkpoint)
@@ -267,7 +243,7 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
         The parameters that determine what is accumulated (`n_components`, `algorithm`, `extra`, `rounds`, `center`,
         `forget` and `dtype`) must not change between calls; the others may.
         """
-        self._validate_params()
+        parameters.check_values(self.get_params(deep=False))
         before = None if self._result is None or self._result.stream is None else self._result
         first = before is None
         if before is not None:

@@ -2,11 +2,75 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from numbers import Integral
+import math
+from collections.abc import Callable, Mapping
+from numbers import Integral, Real
 from typing import Any
 
+import numpy as np
+from jax.sharding import Mesh
+
 from eigengame.algorithms import REGISTRY
+
+
+def _integer(low: int) -> Callable[[Any], bool]:
+    return lambda value: (
+        isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= low
+    )
+
+
+def _real(low: float, high: float = math.inf) -> Callable[[Any], bool]:
+    """Return a check for low < value <= high."""
+    return lambda value: (
+        isinstance(value, Real) and not isinstance(value, bool) and low < float(value) <= high
+    )
+
+
+def _auto(check: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: value == "auto" if isinstance(value, str) else check(value)
+
+
+def _optional(check: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: value is None or check(value)
+
+
+def _boolean(value: Any) -> bool:
+    return isinstance(value, (bool, np.bool_))
+
+
+def _one_of(*choices: str) -> tuple[Callable[[Any], bool], str]:
+    return (
+        lambda value: isinstance(value, str) and value in choices,
+        "one of " + ", ".join(map(repr, choices)),
+    )
+
+
+VALUES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
+    "n_components": (
+        _optional(lambda value: _integer(1)(value) or (_real(0, 1)(value) and value != 1)),
+        "an integer from 1, a share of the variance between 0 and 1, or None",
+    ),
+    "algorithm": _one_of("auto", *REGISTRY),
+    "batch_size": (_auto(_integer(1)), "an integer from 1, or 'auto'"),
+    "extra": (_auto(_integer(0)), "an integer from 0, or 'auto'"),
+    "rounds": (_auto(_integer(1)), "an integer from 1, or 'auto'"),
+    "passes": (_integer(1), "an integer from 1"),
+    "tol": (_optional(_real(0)), "an angle above 0 in radians, or None"),
+    "center": (_boolean, "True or False"),
+    "whiten": (_boolean, "True or False"),
+    "forget": (_real(0, 1), "a number above 0 and up to 1"),
+    "step_size": (_optional(_real(0)), "a number above 0, or None"),
+    "dtype": _one_of("float32", "float64"),
+    "mesh": (
+        _optional(lambda value: isinstance(value, (dict, str, Mesh))),
+        "a layout such as {'data': 2}, 'auto', a jax.sharding.Mesh, or None",
+    ),
+    "random_state": (
+        _optional(lambda value: _integer(0)(value) or isinstance(value, np.random.RandomState)),
+        "an integer from 0, a numpy.random.RandomState, or None",
+    ),
+}
+"""For each parameter, a check of its value and a description of valid values."""
 
 SOLVER = ("remembered", "auto")
 """Algorithms with certificates, forgetting and extra players."""
@@ -20,6 +84,19 @@ ACCUMULATED = ("n_components", "algorithm", "extra", "rounds", "center", "forget
 `whiten`, `tol`, `passes`, `batch_size`, `mesh` and `random_state` can: they do not affect what is accumulated, or
 only at the start of a stream.
 """
+
+
+def check_values(given: Mapping[str, Any]) -> None:
+    """Raise ValueError if a parameter has an invalid value.
+
+    Parameters
+    ----------
+    given : mapping
+        All parameters of the estimator by name.
+    """
+    for name, (valid, expected) in VALUES.items():
+        if not valid(given[name]):
+            raise ValueError(f"{name}={given[name]!r}: give {expected}.")
 
 
 def refuse_unused(given: Mapping[str, Any]) -> None:
