@@ -12,7 +12,7 @@ from PIL import Image
 from sklearn.datasets import load_digits
 
 from eigengame.report import write_report
-from tests.report.making import HOSTILE, layered, made
+from tests.report.models import HOSTILE, layered, made
 
 selenium = pytest.importorskip("selenium", reason="selenium is not installed: pip install selenium")
 

@@ -13,9 +13,9 @@ from sklearn.exceptions import NotFittedError
 
 from eigengame import EigenGamePCA
 from eigengame.report import ReportError, page, write_report
-from eigengame.report.views import MANY, _largest
+from eigengame.report.views import PARTIAL_SORT_ABOVE, _largest
 from eigengame.sources import ArraySource, SourceError
-from tests.report.making import HOSTILE, decoded, embedded, layered, made
+from tests.report.models import HOSTILE, decoded, embedded, layered, made
 
 
 @pytest.fixture
@@ -325,7 +325,7 @@ def test_components_of_activations_are_told_by_layer(target):
 
 
 def test_of_very_many_features_the_largest_are_found_without_sorting_all():
-    sizes = np.abs(np.random.default_rng(0).normal(size=(2, MANY + 1)))
+    sizes = np.abs(np.random.default_rng(0).normal(size=(2, PARTIAL_SORT_ABOVE + 1)))
     expected = np.argsort(-sizes, axis=1, kind="stable")[:, :20]
     np.testing.assert_array_equal(_largest(sizes, 20), expected)
 

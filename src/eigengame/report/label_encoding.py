@@ -1,4 +1,4 @@
-"""What rows are coloured by: a few classes, or a number."""
+"""Encode row labels for the page: as classes or as numbers."""
 
 from __future__ import annotations
 
@@ -6,62 +6,60 @@ from typing import Any
 
 import numpy as np
 
-from eigengame.report._check import ReportError
-from eigengame.report.facts import listed
+from eigengame.report.arguments import ReportError
+from eigengame.report.facts import json_numbers
 
-MOST_CLASSES = 20
-"""More than so many colours and shapes cannot be told apart: the rarest classes become one."""
+MAX_CLASSES = 20
+"""Maximum number of distinguishable colours and shapes; the rarest classes are merged."""
 
 MISSING, OTHERS = "no label", "all others"
 
 
-def checked_labels(labels: Any) -> np.ndarray | None:
-    """Return one label for each row, shape (n,)."""
+def check_labels(labels: Any) -> np.ndarray | None:
+    """Return one label per row, shape (n,)."""
     if labels is None:
         return None
     if isinstance(labels, str):
-        raise ReportError(f"labels={labels!r} is one text: give one label for each row of data.")
+        raise ReportError(f"labels={labels!r} is a single string: give one label per row of data.")
     array = np.asarray(labels)
     if array.ndim != 1:
-        raise ReportError(
-            f"labels has shape {array.shape}: give one label for each row, shape (rows,)."
-        )
+        raise ReportError(f"labels has shape {array.shape}: give one label per row, shape (rows,).")
     return array
 
 
-def described(labels: np.ndarray, name: Any) -> dict[str, Any]:
-    """Return labels for the page: classes with the code of each row, or numbers.
+def encode_labels(labels: np.ndarray, name: Any) -> dict[str, Any]:
+    """Encode labels for the page: classes with the code of each row, or numbers.
 
-    Texts, truth values and up to 20 different whole numbers are classes; other numbers are a scale.
+    Strings, booleans and up to 20 different whole numbers are classes; other numbers are a colour scale.
 
     Parameters
     ----------
     labels : array of shape (n,)
     name : object
-        What they are called, where known.
+        Name of the labels, or None.
     """
-    called = {"name": "label" if name is None else str(name)}
+    named = {"name": "label" if name is None else str(name)}
     if labels.dtype.kind in "iuf":
         numbers = labels.astype(np.float64)
         finite = numbers[np.isfinite(numbers)]
         whole = finite.size > 0 and bool((finite == np.round(finite)).all())
-        if not whole or len(np.unique(finite)) > MOST_CLASSES:
-            return called | {"kind": "numbers", "values": listed(numbers)}
+        if not whole or len(np.unique(finite)) > MAX_CLASSES:
+            return named | {"kind": "numbers", "values": json_numbers(numbers)}
         labels = np.array([int(x) if np.isfinite(x) else None for x in numbers], dtype=object)
-    return called | _classes(labels)
+    return named | _encode_classes(labels)
 
 
-def _classes(labels: np.ndarray) -> dict[str, Any]:
-    """Return the classes in a natural order, and the code of each row."""
+def _encode_classes(labels: np.ndarray) -> dict[str, Any]:
+    """Return the sorted classes and the code of each row."""
     kinds = [None if _is_missing(label) else label for label in labels.tolist()]
     counts: dict[Any, int] = {}
     for kind in kinds:
         counts[kind] = counts.get(kind, 0) + 1
     absent = counts.pop(None, 0)
     common = sorted(counts, key=lambda kind: -counts[kind])
-    if len(common) > MOST_CLASSES:
-        common = common[: MOST_CLASSES - 1]
-    ordered = sorted(common, key=_place)
+    if len(common) > MAX_CLASSES:
+        common = common[: MAX_CLASSES - 1]
+    ordered = sorted(common, key=_sort_key)
     classes = [str(kind) for kind in ordered]
     codes = {kind: code for code, kind in enumerate(ordered)}
     others = len(classes) if len(ordered) < len(counts) else None
@@ -78,8 +76,8 @@ def _classes(labels: np.ndarray) -> dict[str, Any]:
     }
 
 
-def _place(kind: Any) -> tuple[bool, Any]:
-    """Return where a class stands: numbers by size, then texts by letter."""
+def _sort_key(kind: Any) -> tuple[bool, Any]:
+    """Return a key that sorts numbers by value, followed by texts."""
     number = isinstance(kind, (int, float))
     return (not number, kind if number else str(kind))
 
