@@ -92,7 +92,7 @@ def test_algorithms_lists_the_registry_and_auto(run):
 
 
 def test_the_list_of_algorithms_matches_the_registry():
-    assert ALGORITHMS == ("auto", *REGISTRY)
+    assert list(ALGORITHMS) == ["auto", *REGISTRY]
 
 
 def test_report_is_written_with_and_without_data(run, model, data):

@@ -12,7 +12,7 @@ from PIL import Image
 from sklearn.datasets import load_digits
 
 from eigengame.report import write_report
-from tests.report.models import HOSTILE, layered, made
+from tests.report.models import HOSTILE, make_layered_model, make_model
 
 selenium = pytest.importorskip("selenium", reason="selenium is not installed: pip install selenium")
 
@@ -66,15 +66,15 @@ def pages(tmp_path_factory, fitted):
         ),
         "loadings": write_report(fitted, folder / "loadings.html", **titled),
         "estimate": write_report(
-            made(k=6, kind="estimate"), folder / "estimate.html", data=rows,
+            make_model(k=6, kind="estimate"), folder / "estimate.html", data=rows,
             labels=rows[:, 0], feature_names=[f"a rather long name of feature {i}" for i in range(12)],
         ),
-        "one": write_report(made(k=1), folder / "one.html", data=rows),
-        "layers": write_report(layered(), folder / "layers.html"),
-        "many": write_report(made(k=200, d=210), folder / "many.html"),
-        "colour": write_report(made(k=5, d=300), folder / "colour.html", image_shape=(10, 10, 3)),
+        "one": write_report(make_model(k=1), folder / "one.html", data=rows),
+        "layers": write_report(make_layered_model(), folder / "layers.html"),
+        "many": write_report(make_model(k=200, d=210), folder / "many.html"),
+        "colour": write_report(make_model(k=5, d=300), folder / "colour.html", image_shape=(10, 10, 3)),
         "hostile": write_report(
-            made(), folder / "hostile.html", data=rows, labels=[HOSTILE, "b"] * 40,
+            make_model(), folder / "hostile.html", data=rows, labels=[HOSTILE, "b"] * 40,
             feature_names=[HOSTILE + str(i) for i in range(12)], title=HOSTILE,
         ),
     }  # fmt: skip
@@ -217,7 +217,7 @@ def test_hover_over_a_picture_says_the_loading(visit):
     hover(browser, find(browser, ".picture[data-plane=green]"), 4, 4)
     heading, name, value = find(browser, "#tip").text.split("\n")
     assert (heading, name) == ("Row 5, column 5", "green")
-    loading = made(k=5, d=300).components_[0].reshape(10, 10, 3)[5, 5, 1]
+    loading = make_model(k=5, d=300).components_[0].reshape(10, 10, 3)[5, 5, 1]
     assert float(value.replace("−", "-")) == pytest.approx(loading, abs=0.005)
 
 

@@ -26,6 +26,10 @@ shell completion must not import JAX. A test compares the two."""
 PANEL = "Algorithm"
 
 
+def _list_algorithms() -> list[str]:
+    return list(ALGORITHMS)
+
+
 def _check_algorithm(name: str) -> str:
     if name not in ALGORITHMS:
         raise typer.BadParameter(f"{name!r} is not one of {', '.join(ALGORITHMS)}.")
@@ -46,7 +50,7 @@ class EstimatorOptions:
         str,
         typer.Option(
             callback=_check_algorithm,
-            autocompletion=lambda: list(ALGORITHMS),
+            autocompletion=_list_algorithms,
             help="See `eigengame algorithms`.",
             rich_help_panel=PANEL,
         ),
