@@ -116,3 +116,13 @@ def test_labels_from_a_damaged_gzip_file_and_with_a_given_header(tmp_path):
         read_labels("a", str(tmp_path / "x.csv.gz"))
     (tmp_path / "y.csv").write_text("7,3\n1,2\n4,6\n")
     assert read_labels("3", str(tmp_path / "y.csv"), True) == [2, 6]
+
+
+def test_columns_and_drop_together_are_rejected_for_a_model(run, x):
+    Path("plain.csv").write_text("\n".join(",".join(map(repr, map(float, row))) for row in x))
+    options = ("--no-header", "--columns", "0,1,2")
+    load_fitted(run("fit", "plain.csv", *options, "-k", 2, "-o", "m.safetensors", "-q"))
+    for command in (("transform", "-o", "scores.npy"), ("certify",), ("report",)):
+        name, *rest = command
+        done = run(name, "m.safetensors", "plain.csv", *options, "--drop", "0,1", *rest)
+        assert (done.code, "columns=" in done.err, "drop=" in done.err) == (1, True, True)

@@ -161,8 +161,7 @@ def open_for_fit(data: str, opening: DataOptions, preparation: PreparationOption
     totals = preparation.counts == "log-normalise"
     if _is_table(data):
         # Select columns while reading: the others may contain text. Row totals need all columns.
-        selection = {"columns": None if totals else columns, "drop": dropped}
-        options |= {name: value for name, value in selection.items() if value is not None}
+        options |= _selection(None if totals else columns, dropped)
         columns, dropped = columns if totals else None, None
     with _column_warnings_as_messages():
         if columns is not None and totals:
@@ -197,10 +196,8 @@ def open_for_model(data: str, opening: DataOptions, model: Any) -> Any:
     options, (columns, dropped) = opening.source_options(), opening.selected()
     # Row totals need all columns; the model selects its own afterwards.
     select = model._preparation is None or not model._preparation.whole_rows
-    if dropped is not None:
-        options["drop"] = dropped
-    elif columns is not None:
-        options["columns"] = columns
+    if columns is not None or dropped is not None:
+        options |= _selection(columns, dropped)
     elif select and _is_table(data) and hasattr(model, "feature_names_in_"):
         known = [str(name) for name in model.feature_names_in_]
         with _column_warnings_as_messages():
@@ -233,6 +230,12 @@ def _is_table(data: str) -> bool:
     return is_table(data) or (
         Path(data).is_dir() and not data.lower().rstrip("/").endswith(".zarr")
     )
+
+
+def _selection(columns: list[str] | None, dropped: list[str] | None) -> dict[str, list[str]]:
+    """Return the options of `as_source` that select columns; it rejects both of them together."""
+    selection = {"columns": columns, "drop": dropped}
+    return {name: value for name, value in selection.items() if value is not None}
 
 
 def _split(text: str | None) -> list[str] | None:
