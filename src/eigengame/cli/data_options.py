@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import typer
-
 from eigengame.cli.errors import print_message
-from eigengame.cli.options import parse_sizes
+from eigengame.cli.options import options_in_panel, parse_sizes
 
-OPEN, PREPARE = "Opening the data", "Preparing the data"
+_open_option = options_in_panel("Opening the data")
+_prepare_option = options_in_panel("Preparing the data")
 
 
 @dataclass(frozen=True)
@@ -22,75 +21,53 @@ class DataOptions:
     """Options for opening data."""
 
     key: Annotated[
-        str | None,
-        typer.Option(
-            help="The array to read: a path in HDF5 or Zarr, a name in .npz.",
-            rich_help_panel=OPEN,
-        ),
+        str | None, _open_option(help="The array to read: a path in HDF5 or Zarr, a name in .npz.")
     ] = None
     columns: Annotated[
         str | None,
-        typer.Option(
-            metavar="A,B,C",
-            help="Columns to use, by name or by index from 0.",
-            rich_help_panel=OPEN,
-        ),
+        _open_option(metavar="A,B,C", help="Columns to use, by name or by index from 0."),
     ] = None
     drop: Annotated[
         str | None,
-        typer.Option(
-            metavar="A,B,C",
-            help="Columns to drop, by name or by index from 0.",
-            rich_help_panel=OPEN,
-        ),
+        _open_option(metavar="A,B,C", help="Columns to drop, by name or by index from 0."),
     ] = None
     header: Annotated[
         bool | None,
-        typer.Option(
+        _open_option(
             "--header/--no-header",
             help="Whether the first line of a text table contains column names. Default: detected.",
             show_default=False,
-            rich_help_panel=OPEN,
         ),
     ] = None
-    layer: Annotated[
-        str | None,
-        typer.Option(help="Layer of an AnnData file. Default: X.", rich_help_panel=OPEN),
-    ] = None
+    layer: Annotated[str | None, _open_option(help="Layer of an AnnData file. Default: X.")] = None
     raw_columns: Annotated[
-        int | None,
-        typer.Option(help="Number of columns of a raw binary file.", min=1, rich_help_panel=OPEN),
+        int | None, _open_option(help="Number of columns of a raw binary file.", min=1)
     ] = None
     raw_dtype: Annotated[
-        str | None,
-        typer.Option(help="Data type of a raw binary file, such as float32.", rich_help_panel=OPEN),
+        str | None, _open_option(help="Data type of a raw binary file, such as float32.")
     ] = None
     image_size: Annotated[
         str | None,
-        typer.Option(
+        _open_option(
             metavar="HxW",
             help="Resize images to this size, such as 32x32. Required if their sizes differ.",
-            rich_help_panel=OPEN,
         ),
     ] = None
     grey: Annotated[
         bool | None,
-        typer.Option(
+        _open_option(
             "--grey/--colour",
             help="Read images with one channel or with three. Default: one if all images are grey.",
-            rich_help_panel=OPEN,
             show_default=False,
         ),
     ] = None
 
     def source_options(self) -> dict[str, Any]:
         """Return the options of `as_source`, except those that select columns."""
-        given: dict[str, Any] = {"key": self.key, "layer": self.layer}
-        given |= {"columns": self.raw_columns, "dtype": self.raw_dtype, "header": self.header}
-        given |= {"grey": self.grey}
-        if self.image_size is not None:
-            given["size"] = parse_sizes(self.image_size, "--image-size")
-        return {name: value for name, value in given.items() if value is not None}
+        size = None if self.image_size is None else parse_sizes(self.image_size, "--image-size")
+        options = {"key": self.key, "layer": self.layer, "header": self.header, "grey": self.grey}
+        options |= {"columns": self.raw_columns, "dtype": self.raw_dtype, "size": size}
+        return _without_none(options)
 
     def selected(self) -> tuple[list[str] | None, list[str] | None]:
         """Return the columns to use and the columns to drop, by name or index."""
@@ -102,47 +79,33 @@ class PreparationOptions:
     """Options for weighting and preparing rows before the fit."""
 
     weights: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="Column with the weight of each row.",
-            rich_help_panel=PREPARE,
-        ),
+        str | None, _prepare_option(metavar="COLUMN", help="Column with the weight of each row.")
     ] = None
     missing: Annotated[
         Literal["raise", "mean", "skip"],
-        typer.Option(
-            help="Handling of NaN: raise an error, impute the column mean, or skip the row.",
-            rich_help_panel=PREPARE,
+        _prepare_option(
+            help="Handling of NaN: raise an error, impute the column mean, or skip the row."
         ),
     ] = "raise"
     counts: Annotated[
         Literal["log1p", "log-normalise"] | None,
-        typer.Option(
-            help="Transform counts: log(1 + x), or log-normalise, which first scales each row to the same total.",
-            rich_help_panel=PREPARE,
+        _prepare_option(
+            help="Transform counts: log(1 + x), or log-normalise, which first scales each row to the same total."
         ),
     ] = None
     scale: Annotated[
         Literal["two-pass"] | None,
-        typer.Option(
-            help="Scale columns to unit variance; takes one more pass.",
-            rich_help_panel=PREPARE,
-        ),
+        _prepare_option(help="Scale columns to unit variance; takes one more pass."),
     ] = None
     genotypes: Annotated[
-        bool,
-        typer.Option(
-            "--genotypes", help="Standardise genotype calls 0, 1, 2.", rich_help_panel=PREPARE
-        ),
+        bool, _prepare_option("--genotypes", help="Standardise genotype calls 0, 1, 2.")
     ] = False
     shuffle: Annotated[
         int | None,
-        typer.Option(
+        _prepare_option(
             metavar="SEED",
             min=0,
             help="Shuffle blocks of rows, and the rows in each block, with this seed: for sorted data.",
-            rich_help_panel=PREPARE,
         ),
     ] = None
 
@@ -161,7 +124,7 @@ def open_for_fit(data: str, opening: DataOptions, preparation: PreparationOption
     totals = preparation.counts == "log-normalise"
     if _is_table(data):
         # Select columns while reading: the others may contain text. Row totals need all columns.
-        options |= _selection(None if totals else columns, dropped)
+        options |= _without_none({"columns": None if totals else columns, "drop": dropped})
         columns, dropped = columns if totals else None, None
     with _column_warnings_as_messages():
         if columns is not None and totals:
@@ -197,7 +160,8 @@ def open_for_model(data: str, opening: DataOptions, model: Any) -> Any:
     # Row totals need all columns; the model selects its own afterwards.
     select = model._preparation is None or not model._preparation.whole_rows
     if columns is not None or dropped is not None:
-        options |= _selection(columns, dropped)
+        # `as_source` rejects both together.
+        options |= _without_none({"columns": columns, "drop": dropped})
     elif select and _is_table(data) and hasattr(model, "feature_names_in_"):
         known = [str(name) for name in model.feature_names_in_]
         with _column_warnings_as_messages():
@@ -232,10 +196,9 @@ def _is_table(data: str) -> bool:
     )
 
 
-def _selection(columns: list[str] | None, dropped: list[str] | None) -> dict[str, list[str]]:
-    """Return the options of `as_source` that select columns; it rejects both of them together."""
-    selection = {"columns": columns, "drop": dropped}
-    return {name: value for name, value in selection.items() if value is not None}
+def _without_none(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options that have a value."""
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def _split(text: str | None) -> list[str] | None:

@@ -7,6 +7,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from eigengame.cli.options import options_in_panel
+
 ALGORITHMS = (
     "auto",
     "remembered",
@@ -23,7 +25,7 @@ ALGORITHMS = (
 """Values of --algorithm: "auto" and the keys of `eigengame.algorithms.REGISTRY`, listed here because `--help` and
 shell completion must not import JAX. A test compares the two."""
 
-PANEL = "Algorithm"
+_option = options_in_panel("Algorithm")
 
 
 def _list_algorithms() -> list[str]:
@@ -48,74 +50,50 @@ class EstimatorOptions:
 
     algorithm: Annotated[
         str,
-        typer.Option(
+        _option(
             callback=_check_algorithm,
             autocompletion=_list_algorithms,
             help="See `eigengame algorithms`.",
-            rich_help_panel=PANEL,
         ),
     ] = "remembered"
     batch_size: Annotated[
-        str,
-        typer.Option(
-            callback=_check_batch_size,
-            metavar="ROWS",
-            help="Rows per update, or auto.",
-            rich_help_panel=PANEL,
-        ),
+        str, _option(callback=_check_batch_size, metavar="ROWS", help="Rows per update, or auto.")
     ] = "auto"
     passes: Annotated[
         int,
-        typer.Option(
+        _option(
             min=1,
-            help="Maximum number of passes over the data; after the first, components are refined and measured.",
-            rich_help_panel=PANEL,
+            help="Passes over the data; after the first, components are refined and measured.",
         ),
     ] = 1
     tol: Annotated[
         float | None,
-        typer.Option(
+        _option(
             metavar="RADIANS",
-            help="Stop when the certificate bounds the angle of every component by this value.",
-            rich_help_panel=PANEL,
+            help="Stop when every component is certified to this angle; at most --passes passes, or 30 by default.",
         ),
     ] = None
     center: Annotated[
-        bool,
-        typer.Option(
-            "--center/--no-center", help="Whether to subtract the mean.", rich_help_panel=PANEL
-        ),
+        bool, _option("--center/--no-center", help="Whether to subtract the mean.")
     ] = True
-    whiten: Annotated[
-        bool,
-        typer.Option("--whiten", help="Scale scores to unit variance.", rich_help_panel=PANEL),
-    ] = False
+    whiten: Annotated[bool, _option("--whiten", help="Scale scores to unit variance.")] = False
     forget: Annotated[
         float,
-        typer.Option(
-            help="Forgetting factor: each new row multiplies the weight of earlier rows by this value.",
-            rich_help_panel=PANEL,
+        _option(
+            help="Forgetting factor: each new row multiplies the weight of earlier rows by this value."
         ),
     ] = 1.0
     dtype: Annotated[
-        Literal["float32", "float64"],
-        typer.Option(help="Precision of the computation.", rich_help_panel=PANEL),
+        Literal["float32", "float64"], _option(help="Precision of the computation.")
     ] = "float32"
     mesh: Annotated[
         str | None,
-        typer.Option(
-            metavar="SIZES",
-            help="Devices to use: data=2,features=4, or auto for all of them.",
-            rich_help_panel=PANEL,
+        _option(
+            metavar="SIZES", help="Devices to use: data=2,features=4, or auto for all of them."
         ),
     ] = None
     seed: Annotated[
-        int,
-        typer.Option(
-            min=0,
-            help="Seed for the initial players and the random probes.",
-            rich_help_panel=PANEL,
-        ),
+        int, _option(min=0, help="Seed for the initial players and the random probes.")
     ] = 0
 
     def parameters(self) -> dict[str, Any]:

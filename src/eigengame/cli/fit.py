@@ -6,14 +6,20 @@ import time
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from eigengame.cli.data_options import DataOptions, PreparationOptions, open_for_fit
 from eigengame.cli.errors import handle_errors, with_resume_hint
 from eigengame.cli.estimator_options import EstimatorOptions
 from eigengame.cli.fitting import Components, Output, RunOptions, fit_source
 from eigengame.cli.multihost import exit_if_host_lost, join_hosts
-from eigengame.cli.options import Data, Force, Json, Quiet, option_group, parse_component_count
+from eigengame.cli.options import (
+    Data,
+    Force,
+    Json,
+    Quiet,
+    option_group,
+    options_in_panel,
+    parse_component_count,
+)
 from eigengame.cli.output import model_summary, print_components, print_json, print_outcome
 from eigengame.cli.output_paths import check_output_path, data_stem
 
@@ -23,7 +29,7 @@ EXAMPLES = (
     "eigengame fit cells.h5ad -k 50 --counts log-normalise --checkpoint run/ -o cells.safetensors",
 )
 
-HOSTS = "Several processes"
+_host_option = options_in_panel("Several processes")
 
 
 @handle_errors
@@ -42,28 +48,19 @@ def fit(
     force: Force = False,
     hosts: Annotated[
         str | None,
-        typer.Option(
+        _host_option(
             metavar="ADDRESS",
             help="Share the fit with other processes that run the same command: auto under Slurm, Open MPI or "
             "Kubernetes, or the address of process 0, such as 10.0.0.1:9911.",
-            rich_help_panel=HOSTS,
         ),
     ] = None,
-    host_count: Annotated[
-        int | None, typer.Option(min=1, help="Number of processes.", rich_help_panel=HOSTS)
-    ] = None,
+    host_count: Annotated[int | None, _host_option(min=1, help="Number of processes.")] = None,
     host_index: Annotated[
-        int | None,
-        typer.Option(min=0, help="Index of this process, from 0.", rich_help_panel=HOSTS),
+        int | None, _host_option(min=0, help="Index of this process, from 0.")
     ] = None,
     host_wait: Annotated[
         float,
-        typer.Option(
-            metavar="SECONDS",
-            min=1,
-            help="Time to wait for all processes to connect.",
-            rich_help_panel=HOSTS,
-        ),
+        _host_option(metavar="SECONDS", min=1, help="Time to wait for all processes to connect."),
     ] = 120.0,
     quiet: Quiet = False,
     json: Json = False,

@@ -13,7 +13,14 @@ from eigengame.cli.errors import handle_errors, print_message, with_resume_hint
 from eigengame.cli.estimator_options import EstimatorOptions
 from eigengame.cli.fitting import Components, Output, RunOptions, fit_source
 from eigengame.cli.networks import open_network
-from eigengame.cli.options import Force, Json, Quiet, option_group, parse_component_count
+from eigengame.cli.options import (
+    Force,
+    Json,
+    Quiet,
+    option_group,
+    options_in_panel,
+    parse_component_count,
+)
 from eigengame.cli.output import (
     model_summary,
     print_components,
@@ -32,7 +39,7 @@ EXAMPLES = (
 DEFAULT_BATCH = 64
 """Images per batch of the network, with --batch-size auto."""
 
-NETWORK = "Network and input"
+_network_option = options_in_panel("Network and input")
 
 
 @handle_errors
@@ -76,59 +83,44 @@ def fit_activations(
     ] = False,
     weights: Annotated[
         Path | None,
-        typer.Option(
+        _network_option(
             metavar="FILE",
             help="Weights of the network: .pt or .pth (a state dict), .safetensors, .npz.",
-            rich_help_panel=NETWORK,
         ),
     ] = None,
     trust: Annotated[
-        bool,
-        typer.Option(
-            "--trust",
-            help="Load a pickled MODEL, which can run arbitrary code.",
-            rich_help_panel=NETWORK,
-        ),
+        bool, _network_option("--trust", help="Load a pickled MODEL, which can run arbitrary code.")
     ] = False,
-    size: Annotated[
-        int,
-        typer.Option(min=1, help="Side of the square crop, in pixels.", rich_help_panel=NETWORK),
-    ] = 224,
+    size: Annotated[int, _network_option(min=1, help="Side of the square crop, in pixels.")] = 224,
     mean: Annotated[
         str | None,
-        typer.Option(
+        _network_option(
             metavar="R,G,B",
             help="Mean of the pixels (0 to 1), subtracted. Default: that of ImageNet.",
-            rich_help_panel=NETWORK,
         ),
     ] = None,
     std: Annotated[
         str | None,
-        typer.Option(
-            metavar="R,G,B",
-            help="Standard deviation of the pixels. Default: that of ImageNet.",
-            rich_help_panel=NETWORK,
+        _network_option(
+            metavar="R,G,B", help="Standard deviation of the pixels. Default: that of ImageNet."
         ),
     ] = None,
     device: Annotated[
         str | None,
-        typer.Option(
-            help="Device of the network, such as cuda:0. Default: the device that JAX uses.",
-            rich_help_panel=NETWORK,
+        _network_option(
+            help="Device of the network, such as cuda:0. Default: the device that JAX uses."
         ),
     ] = None,
     precision: Annotated[
         Literal["auto", "float32", "bfloat16", "float16"],
-        typer.Option(
-            help="Precision of the network and its outputs; auto is bfloat16 on a GPU.",
-            rich_help_panel=NETWORK,
+        _network_option(
+            help="Precision of the network and its outputs; auto is bfloat16 on a GPU."
         ),
     ] = "auto",
     nonfinite: Annotated[
         Literal["raise", "skip", "zero"],
-        typer.Option(
-            help="Rows with NaN or infinity: raise an error, skip the row, or replace the values by zero.",
-            rich_help_panel=NETWORK,
+        _network_option(
+            help="Rows with NaN or infinity: raise an error, skip the row, or replace the values by zero."
         ),
     ] = "raise",
     quiet: Quiet = False,

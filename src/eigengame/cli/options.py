@@ -30,6 +30,11 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, for s
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Do not show progress.")]
 
 
+def options_in_panel(title: str) -> Callable[..., Any]:
+    """Return `typer.Option` for options that `--help` shows in a panel with this title."""
+    return functools.partial(typer.Option, rich_help_panel=title)
+
+
 def set_parameters(function: Any, parameters: list[inspect.Parameter]) -> None:
     """Set the signature of a function that typer reads, independent of its own arguments."""
     function.__signature__ = inspect.Signature(

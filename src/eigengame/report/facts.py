@@ -12,7 +12,7 @@ from eigengame._version import __version__
 from eigengame.model_file import provenance
 from eigengame.solver.certificate import Certificate
 
-EXPLAINED = {
+EXPLANATIONS = {
     "certified": (
         "Every component was measured on all rows in float64, and random probes checked that no direction of "
         "larger variance was missed."
@@ -50,7 +50,7 @@ def certificate(bounds: Certificate) -> dict[str, Any]:
         "kind": bounds.kind,
         "measured": bounds.kind != "estimate",
         "words": words[0].upper() + words[1:],
-        "explained": EXPLAINED[bounds.kind],
+        "explained": EXPLANATIONS[bounds.kind],
         "notes": [note[0].upper() + note[1:] + "." for note in bounds.notes()],
     }
 
@@ -77,7 +77,7 @@ def run(model: Any) -> list[list[str]]:
         ("Outcome", model.outcome_.status),
         ("Certificate", str(bounds).splitlines()[0]),
         ("Variance of any missed direction", _missed_variance(bounds)),
-        ("Mean residual variance", _number(model.noise_variance_)),
+        ("Mean residual variance", _format_number(model.noise_variance_)),
         *_source(origin.get("source")),
         (
             "Model written",
@@ -91,7 +91,10 @@ def run(model: Any) -> list[list[str]]:
             f"eigengame {__version__}, JAX {origin['jax']}, Python {origin['python']}",
         ),
         ("Device", origin["device"]),
-        ("Parameters", ", ".join(f"{name}={value!r}" for name, value in _changed(model))),
+        (
+            "Parameters",
+            ", ".join(f"{name}={value!r}" for name, value in _changed_parameters(model)),
+        ),
     ]
     return [[name, str(value)] for name, value in pairs if value not in (None, "")]
 
@@ -129,10 +132,10 @@ def _source(source: Any) -> list[tuple[str, Any]]:
 
 def _missed_variance(bounds: Certificate) -> str | None:
     """Return the bound on the variance of a missed direction, if probes measured one."""
-    return f"at most {_number(bounds.level)}" if bounds.kind == "certified" else None
+    return f"at most {_format_number(bounds.level)}" if bounds.kind == "certified" else None
 
 
-def _number(value: float) -> str:
+def _format_number(value: float) -> str:
     return f"{value:,.0f}" if 1e4 <= abs(value) < 1e12 else f"{value:.4g}"
 
 
@@ -141,7 +144,7 @@ def _format_time(written: str) -> str:
     return written.replace("T", " ").replace("Z", " UTC")
 
 
-def _changed(model: Any) -> list[tuple[str, Any]]:
+def _changed_parameters(model: Any) -> list[tuple[str, Any]]:
     """Return the parameters that differ from their defaults."""
     defaults = type(model)().get_params()
     return [(name, value) for name, value in model.get_params().items() if value != defaults[name]]
