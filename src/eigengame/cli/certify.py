@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from eigengame.cli.data_options import DataOptions, open_for_model
-from eigengame.cli.errors import handle_errors, use_compilation_cache
+from eigengame.cli.errors import handle_errors
+from eigengame.cli.fitting import use_compilation_cache
 from eigengame.cli.options import Data, Force, Json, ModelFile, Quiet, option_group
 from eigengame.cli.output import model_summary, print_components, print_json
 from eigengame.cli.output_paths import check_output_path

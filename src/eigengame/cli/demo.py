@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from eigengame.cli.errors import handle_errors, use_compilation_cache
+from eigengame.cli.errors import handle_errors
+from eigengame.cli.fitting import use_compilation_cache
 from eigengame.cli.options import Json
 from eigengame.cli.output import model_summary, print_components, print_json, print_outcome
 from eigengame.cli.output_paths import check_output_path

@@ -81,14 +81,6 @@ def error_message(error: Exception) -> str:
     return f"{kind}: {text}\nThis is unexpected: run again with --debug for the traceback, and report it."
 
 
-def use_compilation_cache() -> None:
-    """Keep compiled programs for the next command, if the cache folder can be written."""
-    from eigengame._system.compilation_cache import keep_compilations
-
-    with contextlib.suppress(OSError, RuntimeError):
-        keep_compilations()
-
-
 @contextlib.contextmanager
 def with_resume_hint(checkpoint: Path | None) -> Iterator[None]:
     """Add to an interruption of a fit how to resume it."""

@@ -1,14 +1,14 @@
-"""Options and code shared by the commands that fit: `fit` and `fit-activations`."""
+"""Options and code shared by the commands that fit or certify a model."""
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from eigengame.cli.errors import use_compilation_cache
 from eigengame.cli.estimator_options import EstimatorOptions
 from eigengame.cli.progress_display import make_watchers
 
@@ -62,6 +62,14 @@ class RunOptions:
     def watchers(self, quiet: bool) -> list[Any]:
         """Return the watchers for these options."""
         return make_watchers(quiet, self.log, self.tensorboard)
+
+
+def use_compilation_cache() -> None:
+    """Keep compiled programs for the next command, if the cache folder can be written."""
+    from eigengame._system.compilation_cache import keep_compilations
+
+    with contextlib.suppress(OSError, RuntimeError):
+        keep_compilations()
 
 
 def fit_source(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import inspect
@@ -91,14 +92,11 @@ def parse_sizes(text: str, option: str) -> tuple[int, ...]:
 
 def parse_component_count(text: str) -> int | float:
     """Return the value of -k: a number of components, or a share of the variance such as 0.9."""
-    for kind in (int, float):
-        try:
-            number = kind(text)
-        except ValueError:
-            continue
-        if (kind is int and number >= 1) or (kind is float and 0 < number < 1):
-            return number
-        break
+    if text.isdecimal() and int(text) >= 1:
+        return int(text)
+    with contextlib.suppress(ValueError):
+        if 0 < float(text) < 1:
+            return float(text)
     raise typer.BadParameter(
         f"{text!r}: give a whole number from 1, or the share of the variance to explain, such as 0.9.",
         param_hint="-k",

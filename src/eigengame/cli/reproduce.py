@@ -14,8 +14,8 @@ from eigengame.cli.errors import (
     error_message,
     handle_errors,
     print_message,
-    use_compilation_cache,
 )
+from eigengame.cli.fitting import use_compilation_cache
 from eigengame.cli.options import Json
 from eigengame.cli.output import print_json, print_table
 
