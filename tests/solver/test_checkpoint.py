@@ -157,7 +157,9 @@ def test_a_full_disk_leaves_the_last_good_checkpoint(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(CheckpointError, match=r"No space left on device.*any earlier version is unchanged"):
+    with pytest.raises(
+        CheckpointError, match=r"No space left on device.*any earlier version is unchanged"
+    ):
         keeper.keep(0, {"a": np.zeros(4)}, 20)
     keeper.close()
     monkeypatch.undo()

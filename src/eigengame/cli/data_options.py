@@ -65,9 +65,9 @@ class DataOptions:
     def source_options(self) -> dict[str, Any]:
         """Return the options of `as_source`, except those that select columns."""
         size = None if self.image_size is None else parse_sizes(self.image_size, "--image-size")
-        options = {"key": self.key, "layer": self.layer, "header": self.header, "grey": self.grey}
-        options |= {"columns": self.raw_columns, "dtype": self.raw_dtype, "size": size}
-        return _without_none(options)
+        options: dict[str, Any] = {"key": self.key, "layer": self.layer, "header": self.header}
+        options |= {"columns": self.raw_columns, "dtype": self.raw_dtype}
+        return _without_none(options | {"size": size, "grey": self.grey})
 
     def selected(self) -> tuple[list[str] | None, list[str] | None]:
         """Return the columns to use and the columns to drop, by name or index."""
