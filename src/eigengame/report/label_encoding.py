@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -52,11 +53,9 @@ def encode_labels(labels: np.ndarray, name: Any) -> dict[str, Any]:
 def _encode_classes(labels: np.ndarray) -> dict[str, Any]:
     """Return the sorted classes and the code of each row."""
     kinds = [None if _is_missing(label) else label for label in labels.tolist()]
-    counts: dict[Any, int] = {}
-    for kind in kinds:
-        counts[kind] = counts.get(kind, 0) + 1
+    counts = Counter(kinds)
     absent = counts.pop(None, 0)
-    common = sorted(counts, key=lambda kind: -counts[kind])
+    common = [kind for kind, _ in counts.most_common()]
     if len(common) > MAX_CLASSES:
         common = common[: MAX_CLASSES - 1]
     ordered = sorted(common, key=_sort_key)
