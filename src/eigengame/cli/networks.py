@@ -146,15 +146,7 @@ def _read_tensors(path: Path) -> Any:
 
 
 def _load(path: Path, load: Callable[[], Any], if_pickled: str) -> Any:
-    """Call `load` and convert its errors.
-
-    Parameters
-    ----------
-    path : path
-    load : callable
-    if_pickled : str
-        The message for a file that contains other objects than tensors.
-    """
+    """Call `load` and convert its errors; `if_pickled` is the message for a file with other objects."""
     if not path.is_file():
         raise ValueError(f"{path} does not exist: check the path (from {Path.cwd()}).")
     try:

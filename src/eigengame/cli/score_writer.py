@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO
@@ -29,8 +26,7 @@ def write_scores(path: Path, blocks: Blocks, count: int) -> int:
     from eigengame._system.atomic_write import atomic_write
 
     names = [f"pc{i + 1}" for i in range(count)]
-    write = _atomic_write_folder if path.suffix == ".zarr" else atomic_write
-    with write(path) as draft:
+    with atomic_write(path) as draft:
         return WRITERS[path.suffix](draft, _convert_read_errors(blocks), names)
 
 
@@ -121,28 +117,6 @@ def _convert_read_errors(blocks: Blocks) -> Blocks:
         yield from blocks
     except OSError as error:
         raise SourceError(f"the data could not be read to the end: {error}.") from error
-
-
-@contextlib.contextmanager
-def _atomic_write_folder(path: Path) -> Iterator[Path]:
-    """Version of `atomic_write` for a folder."""
-    from eigengame._system.atomic_write import StorageError, not_written
-
-    draft, old = (path.with_name(f".{path.name}.{os.getpid()}{end}") for end in ("", ".old"))
-    try:
-        yield draft
-        if path.exists():
-            path.rename(old)
-        try:
-            draft.rename(path)
-        except OSError:
-            old.rename(path)
-            raise
-        shutil.rmtree(old, ignore_errors=True)
-    except OSError as error:
-        raise StorageError(not_written(path, error)) from None
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
 
 
 def block_rows(features: int) -> int:

@@ -111,9 +111,8 @@ def write_report(
 
 def _image_shape(model: Any, data: Any) -> tuple[int, int, int] | None:
     """Return the image shape declared by the data, or else by the source of the fit."""
-    declared = getattr(data, "image_shape", None) or (facts.fingerprint(model) or {}).get(
-        "image_shape"
-    )
+    fitted = facts.fingerprint(model) or {}
+    declared = getattr(data, "image_shape", None) or fitted.get("image_shape")
     try:
         return check_image_shape(declared, model.n_features_in_)
     except ReportError:  # images were not requested explicitly
