@@ -1,4 +1,4 @@
-"""Components of a network's activations: computed batch by batch, cut back into layers."""
+"""Principal components of a network's activations, computed batch by batch and split into layers."""
 
 import sys
 
@@ -9,18 +9,16 @@ from sklearn.datasets import load_digits
 import eigengame as eg
 
 K, BATCH = 6, 128
-
-
 RNG = np.random.default_rng(0)
 FILTERS = RNG.normal(size=(3, 3, 1, 8)).astype(np.float32) / 3
 HIDDEN = RNG.normal(size=(288, 32)).astype(np.float32) / 17
 
 
-def network(pictures: jax.Array) -> dict[str, jax.Array]:
-    """Return what each layer of a small network makes of pictures (m, 8, 8, 1)."""
+def network(images: jax.Array) -> dict[str, jax.Array]:
+    """Return the output of each layer of a small network for images (m, 8, 8, 1)."""
     dims = ("NHWC", "HWIO", "NHWC")
     edges = jax.nn.relu(
-        jax.lax.conv_general_dilated(pictures, FILTERS, (1, 1), "VALID", dimension_numbers=dims)
+        jax.lax.conv_general_dilated(images, FILTERS, (1, 1), "VALID", dimension_numbers=dims)
     )
     hidden = jax.nn.relu(edges.reshape(len(edges), -1) @ HIDDEN)
     return {"edges": edges, "hidden": hidden}
@@ -34,20 +32,20 @@ def main() -> None:
     source = eg.activations(network, loader)
     pca = eg.EigenGamePCA(K, random_state=0).fit(source)
 
-    print(f"{pca.n_samples_seen_} pictures, {source.shape[1]} activations each, {K} components\n")
+    print(f"{pca.n_samples_seen_} images, {source.shape[1]} activations each, {K} components\n")
     print(f"{'layer':>9} {'shape':>12} {'components 1 to ' + str(K):>30}")
     for layer, shares in zip(source.layers, source.layers.shares(pca.components_).T, strict=True):
         print(f"{layer.name:>9} {layer.shape!s:>12} " + " ".join(f"{one:>6.1%}" for one in shares))
     parts = source.cut(pca.components_)
-    print("\nback in their layers: " + ", ".join(f"{n} {p.shape}" for n, p in parts.items()))
+    print("\nshapes by layer: " + ", ".join(f"{n} {p.shape}" for n, p in parts.items()))
 
-    whole = [np.asarray(part).reshape(len(digits), -1) for part in network(digits).values()]
-    rows = np.concatenate(whole, axis=1)
+    outputs = [np.asarray(part).reshape(len(digits), -1) for part in network(digits).values()]
+    rows = np.concatenate(outputs, axis=1)
     truth = eg.metrics.true_components(rows - rows.mean(axis=0), K)[1]
     angle = eg.metrics.angular_error(pca.components_, truth).max()
     print(f"largest angle to the exact components after one pass: {angle:.3f} rad")
     if angle > 0.1:
-        sys.exit("one pass should come near the exact components: please report this")
+        sys.exit("the angle after one pass should be below 0.1: please report this")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The main job on data that comes with scikit-learn: fit, compare with the exact answer, look."""
+"""Fit the digits of scikit-learn, compare with the exact components, and plot the certificate."""
 
 import sys
 import time
@@ -33,11 +33,11 @@ def main() -> None:
         )
     print(f"\n(angles in radians; certified with probability {pca.certificate_.confidence:.4g})")
     if pca.certificate_.streak(1e-3) < K or (angles > pca.certificate_.angle).any():
-        sys.exit("the demo should certify them all, and rightly: please report this")
-    draw(pca, angles, Path("demo.png"))
+        sys.exit("all components should have correct certificates below tol: please report this")
+    plot_components(pca, angles, Path("demo.png"))
 
 
-def draw(pca: eg.EigenGamePCA, angles: np.ndarray, path: Path) -> None:
+def plot_components(pca: eg.EigenGamePCA, angles: np.ndarray, path: Path) -> None:
     import matplotlib
 
     matplotlib.use("Agg")
@@ -55,13 +55,13 @@ def draw(pca: eg.EigenGamePCA, angles: np.ndarray, path: Path) -> None:
         axes[f"{i}"].set_axis_off()
     plot, numbers = axes["bound"], np.arange(1, K + 1)
     plot.vlines(numbers, angles, pca.certificate_.angle, color="0.7", lw=3)
-    plot.plot(numbers, pca.certificate_.angle, "v", color="C3", label="certified: not further than")
+    plot.plot(numbers, pca.certificate_.angle, "v", color="C3", label="certified upper bound")
     plot.plot(numbers, angles, "o", color="C0", label="true angle")
     plot.set(yscale="log", xlabel="component", ylabel="angle to the true component (rad)")
     plot.legend(frameon=False, fontsize=9)
     plot.spines[["top", "right"]].set_visible(False)
     figure.savefig(path, dpi=130)
-    print(f"picture: {path.resolve()}")
+    print(f"figure: {path.resolve()}")
 
 
 if __name__ == "__main__":

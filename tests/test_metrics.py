@@ -9,14 +9,14 @@ from eigengame import metrics, testing
 from eigengame.game import random_players
 
 
-def turned(angles, d=8):
+def rotated(angles, d=8):
     eye = np.eye(d)
     return np.array(
         [math.cos(a) * eye[i] + math.sin(a) * eye[-1 - i] for i, a in enumerate(angles)]
     )
 
 
-def test_angular_error_is_the_papers_formula_and_ignores_sign_and_length():
+def test_angular_error_equals_the_formula_of_the_paper_and_ignores_sign_and_length():
     rng = np.random.default_rng(0)
     players, truth = np.asarray(random_players(0, 4, 8, "float64")), testing.orthogonal(8, 1)
     inner = np.sum(players * truth[:4], axis=1)
@@ -29,38 +29,38 @@ def test_angular_error_is_the_papers_formula_and_ignores_sign_and_length():
     )
 
 
-def test_angular_error_keeps_its_digits_at_tiny_angles():
+def test_angular_error_is_accurate_at_tiny_angles():
     angles = np.array([1e-12, 1e-9, 1e-3])
-    np.testing.assert_allclose(metrics.angular_error(turned(angles), np.eye(8)), angles, rtol=1e-3)
+    np.testing.assert_allclose(metrics.angular_error(rotated(angles), np.eye(8)), angles, rtol=1e-3)
 
 
-def test_a_zero_player_is_a_right_angle_away():
+def test_a_zero_player_has_a_right_angle():
     assert metrics.angular_error(np.zeros((1, 3)), np.eye(3)) == pytest.approx(math.pi / 2)
 
 
-def test_players_that_are_no_numbers_are_at_no_angle():
+def test_the_angle_of_a_player_with_nan_is_nan():
     players = np.full((1, 3), np.nan)
     assert np.isnan(metrics.angular_error(players, np.eye(3))).all()
     assert metrics.longest_streak(players, np.eye(3)) == 0
 
 
-def test_streak_is_the_papers_example():
-    players = turned([math.pi / 16, math.pi / 4, math.pi / 10])
+def test_streak_of_the_example_in_the_paper():
+    players = rotated([math.pi / 16, math.pi / 4, math.pi / 10])
     assert metrics.longest_streak(players, np.eye(8)) == 1
     assert metrics.longest_streak(players[:1], np.eye(8)) == 1
     assert metrics.longest_streak(players[1:2], np.eye(8)) == 0
-    assert metrics.longest_streak(turned([0.1, 0.1, 0.1]), np.eye(8)) == 3
+    assert metrics.longest_streak(rotated([0.1, 0.1, 0.1]), np.eye(8)) == 3
 
 
 def test_streak_can_be_jitted_and_vmapped():
     players = jnp.stack(
-        [jnp.asarray(turned([0.1, 0.9, 0.1])), jnp.asarray(turned([0.1, 0.1, 0.1]))]
+        [jnp.asarray(rotated([0.1, 0.9, 0.1])), jnp.asarray(rotated([0.1, 0.1, 0.1]))]
     )
     streaks = jax.jit(jax.vmap(lambda p: metrics.longest_streak(p, jnp.eye(8))))(players)
     np.testing.assert_array_equal(streaks, [1, 3])
 
 
-def test_subspace_distance_by_its_definition_and_its_ends():
+def test_subspace_distance_equals_its_definition_and_has_range_0_to_1():
     rng = np.random.default_rng(2)
     players, truth = rng.normal(size=(3, 8)), testing.orthogonal(8, 3)[:3]
     p = players.T @ np.linalg.pinv(players.T)
@@ -72,9 +72,9 @@ def test_subspace_distance_by_its_definition_and_its_ends():
     assert metrics.subspace_distance(np.eye(8)[[0, 0, 0]], np.eye(8)[:3]) == pytest.approx(2 / 3)
 
 
-def test_match_undoes_any_order():
+def test_match_recovers_any_permutation():
     order = [2, 0, 3, 1]
-    players = -turned([0.1, 0.2, 0.3, 0.1])[order]
+    players = -rotated([0.1, 0.2, 0.3, 0.1])[order]
     np.testing.assert_array_equal(np.array(order)[metrics.match(players, np.eye(8))], range(4))
 
 
@@ -88,14 +88,14 @@ def test_true_components_by_eigh_from_rows_or_matrix():
         assert metrics.angular_error(components, problem.components).max() < 1e-12
 
 
-def test_shapes_that_do_not_fit_are_refused():
+def test_mismatched_shapes_are_rejected():
     with pytest.raises(ValueError, match="as many true components"):
         metrics.angular_error(np.eye(8), np.eye(8)[:3])
-    with pytest.raises(ValueError, match="give one of them"):
+    with pytest.raises(ValueError, match="give exactly one of them"):
         metrics.true_components()
     with pytest.raises(ValueError, match="as many true components"):
         metrics.subspace_distance(np.eye(8)[:3], np.eye(8)[:2])
-    with pytest.raises(ValueError, match="not its own transpose"):
+    with pytest.raises(ValueError, match="not symmetric"):
         metrics.true_components(matrix=[[1.0, 2.0], [0.0, 1.0]])
-    with pytest.raises(ValueError, match="not its own transpose"):
+    with pytest.raises(ValueError, match="not symmetric"):
         metrics.true_components(matrix=np.ones((2, 3)))

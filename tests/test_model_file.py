@@ -10,7 +10,7 @@ from sklearn.datasets import load_digits
 
 import eigengame
 from eigengame import EigenGamePCA
-from eigengame._system.files import StorageError
+from eigengame._system.atomic_write import StorageError
 from eigengame.model_file import ModelFileError
 
 X = load_digits().data.astype("float32").repeat(3, axis=0)

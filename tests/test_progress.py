@@ -1,4 +1,4 @@
-"""What is shown while a fit reads: bars, lines, logs, and scikit-learn's callbacks."""
+"""Progress of a fit: bars, lines, logs, and scikit-learn's callbacks."""
 
 import io
 import json
@@ -22,12 +22,12 @@ def fitted(progress, **options):
     return EigenGamePCA(4, batch_size=512, random_state=3, **options).fit(X, progress=progress)
 
 
-def test_nothing_is_printed_unless_asked_for(capsys):
+def test_nothing_is_printed_by_default(capsys):
     fitted(False)
     assert capsys.readouterr() == ("", "")
 
 
-def test_plain_lines_where_there_is_no_terminal(capsys):
+def test_plain_lines_without_a_terminal(capsys):
     fitted(True, passes=3)
     lines = capsys.readouterr().err.splitlines()
     assert lines[-1].startswith("all passes were made")
@@ -55,22 +55,22 @@ def test_a_bar_on_a_terminal():
     assert "the stream ended" in shown
 
 
-def test_time_left_is_told_from_the_pace():
+def test_time_left_is_estimated_from_the_rate():
     lines = PlainLines(io.StringIO(), every=0.0)
-    lines.look(Progress("remembered", 1, 1000, 4000), 100.0)
+    lines.report(Progress("remembered", 1, 1000, 4000), 100.0)
     assert "0:30 left" in lines.stream.getvalue()
-    lines.look(Progress("remembered", 1, 1000, None), 100.0)
+    lines.report(Progress("remembered", 1, 1000, None), 100.0)
     assert "left" not in lines.stream.getvalue().splitlines()[-1]
 
 
-def test_a_log_is_never_appended_to_data(tmp_path):
+def test_a_log_is_never_appended_to_another_file(tmp_path):
     data = tmp_path / "data.csv"
     data.write_text("a,b\n1,2\n")
     with pytest.raises(ValueError, match="not a log of JSON lines"):
         JsonLines(data)
     assert data.read_text() == "a,b\n1,2\n"
-    JsonLines(tmp_path / "new.jsonl").end("over")
-    JsonLines(tmp_path / "new.jsonl")  # goes on
+    JsonLines(tmp_path / "new.jsonl").end("done")
+    JsonLines(tmp_path / "new.jsonl")  # an existing log is extended
 
 
 def test_json_lines_can_be_read_back(tmp_path):
@@ -106,18 +106,18 @@ def test_scalars_for_tensorboard(tmp_path, monkeypatch):
     assert all(np.isfinite(values))
 
 
-def test_something_that_cannot_watch_is_refused():
+def test_an_object_without_a_batch_method_is_rejected():
     with pytest.raises(TypeError, match=r"batch\(at\)"):
         fitted("yes")
 
 
-def test_a_watcher_may_end_the_run_with_the_best_so_far():
-    class Enough:
+def test_a_watcher_can_stop_the_run_and_keep_the_best_components():
+    class StopAfter2000:
         def batch(self, at):
             return at.rows >= 2000
 
     for options in ({}, {"passes": 4}):
-        pca = fitted(Enough(), **options)
+        pca = fitted(StopAfter2000(), **options)
         assert pca.outcome_.status is Status.STOPPED
         assert pca.n_samples_seen_ == 2048
         assert pca.n_passes_ == 1
@@ -131,7 +131,7 @@ callback = pytest.importorskip("sklearn.callback", reason="this scikit-learn has
 
 
 class Counting:
-    """A callback that notes what it hears."""
+    """Callback that records its calls."""
 
     def __init__(self, stop_after=None):
         self.begun, self.ended, self.stop_after = [], [], stop_after
@@ -150,16 +150,16 @@ class Counting:
         return self.stop_after is not None and self.ended.count("batch") >= self.stop_after
 
 
-def test_callbacks_hear_of_the_fit_its_passes_and_its_batches():
-    heard = Counting()
-    EigenGamePCA(4, batch_size=512, random_state=3, passes=2).set_callbacks(heard).fit(X)
+def test_callbacks_are_called_for_the_fit_its_passes_and_its_batches():
+    calls = Counting()
+    EigenGamePCA(4, batch_size=512, random_state=3, passes=2).set_callbacks(calls).fit(X)
     batches = -(-len(X) // 512)
-    assert heard.begun[:3] == ["setup", "fit", "pass 1: remembered"]
-    assert heard.begun.count("batch") == heard.ended.count("batch") == 2 * batches
-    assert heard.ended[-3:] == ["pass 2: refinement", "fit", "teardown"]
+    assert calls.begun[:3] == ["setup", "fit", "pass 1: remembered"]
+    assert calls.begun.count("batch") == calls.ended.count("batch") == 2 * batches
+    assert calls.ended[-3:] == ["pass 2: refinement", "fit", "teardown"]
 
 
-def test_a_callback_may_stop_the_fit():
+def test_a_callback_can_stop_the_fit():
     pca = (
         EigenGamePCA(4, batch_size=512, random_state=3, passes=5).set_callbacks(Counting(3)).fit(X)
     )
@@ -167,15 +167,15 @@ def test_a_callback_may_stop_the_fit():
     assert pca.n_samples_seen_ == 3 * 512
 
 
-def test_teardown_comes_even_where_the_fit_fails():
-    heard, bad = Counting(), X.copy()
+def test_teardown_is_called_even_if_the_fit_fails():
+    calls, bad = Counting(), X.copy()
     bad[5000, 3] = np.nan
     with pytest.raises(ValueError, match="nan"):
-        EigenGamePCA(4, batch_size=512).set_callbacks(heard).fit(bad)
-    assert heard.ended[-1] == "teardown"
+        EigenGamePCA(4, batch_size=512).set_callbacks(calls).fit(bad)
+    assert calls.ended[-1] == "teardown"
 
 
-def test_scikit_learns_own_progress_bar_works_through_a_pipeline():
+def test_the_progress_bar_of_scikit_learn_works_in_a_pipeline():
     pipeline = make_pipeline(StandardScaler(), EigenGamePCA(4, batch_size=512, random_state=3))
     pipeline.set_callbacks(callback.ProgressBar())
     pipeline.fit(X)

@@ -5,7 +5,7 @@ from eigengame import testing
 from eigengame.metrics import angular_error
 
 
-def test_the_papers_spectra():
+def test_spectra_of_the_paper():
     np.testing.assert_allclose(np.diff(testing.linear(50)), -999 / 49)
     exponential = testing.exponential(50)
     np.testing.assert_allclose(exponential[[0, -1]], [1e3, 1e0])
@@ -16,7 +16,7 @@ def test_the_papers_spectra():
     assert np.unique(bubble).size == 41
 
 
-def test_matrices_and_rows_have_the_spectrum_and_components_they_say():
+def test_matrices_and_rows_have_the_prescribed_spectrum_and_components():
     spectrum = testing.exponential(8, 1e2, 1e-2)
     matrix = testing.matrix_with(spectrum, seed=3)
     rows = testing.rows_with(spectrum, 40, seed=3)
@@ -34,14 +34,14 @@ def test_rows_may_be_fewer_than_features():
         testing.rows_with([3.0, 1.0, 0.0], 1)
 
 
-def test_a_stream_has_the_covariance_it_says():
+def test_a_stream_has_the_prescribed_covariance():
     stream, basis = testing.stream_with([4.0, 2.0, 1.0], 1000, 20, seed=1)
     rows = np.concatenate(list(stream))
     values = np.diag(basis @ (rows.T @ rows) @ basis.T) / len(rows)
     np.testing.assert_allclose(values, [4, 2, 1], rtol=0.05)
 
 
-def test_a_matrix_for_a_spectrum_is_told_apart():
+def test_a_matrix_instead_of_a_spectrum_is_rejected():
     with pytest.raises(
         ValueError, match=r"spectrum has shape \(2, 2\): give a list of eigenvalues"
     ):
@@ -49,6 +49,6 @@ def test_a_matrix_for_a_spectrum_is_told_apart():
 
 
 @pytest.mark.parametrize("bad", [[1.0, 2.0], [1.0, -1.0], [np.nan], []])
-def test_impossible_spectra_are_refused(bad):
+def test_invalid_spectra_are_rejected(bad):
     with pytest.raises(ValueError, match="spectrum"):
         testing.matrix_with(bad)

@@ -1,4 +1,4 @@
-"""Checks at the door: each error names the argument, the value it had, and the fix."""
+"""Argument checks: each error names the argument, its value, and the fix."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def whole(name: str, value: Any, *, low: int = 1) -> int:
 
 
 def positive(name: str, value: Any) -> float:
-    """Return `value` as a finite float above zero."""
+    """Return `value` as a finite positive float."""
     if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
         raise ValueError(f"{name}={value!r}: give a number above 0.")
     if not (math.isfinite(value) and value > 0):
@@ -28,12 +28,10 @@ def positive(name: str, value: Any) -> float:
     return float(value)
 
 
-def fraction(name: str, value: Any, *, low: float = 0.0, high: float = 1.0) -> float:
-    """Return `value` as a float in `[low, high)`."""
-    if not isinstance(value, (int, float, np.number)) or not low <= value < high:
-        raise ValueError(
-            f"{name}={value!r}: give a number from {low:g} up to, not including, {high:g}."
-        )
+def fraction(name: str, value: Any) -> float:
+    """Return `value` as a float in [0, 1)."""
+    if not isinstance(value, (int, float, np.number)) or not 0 <= value < 1:
+        raise ValueError(f"{name}={value!r}: give a number from 0 to 1, without 1 itself.")
     return float(value)
 
 
@@ -46,21 +44,21 @@ def one_of(name: str, value: Any, choices: Collection[str]) -> str:
 
 
 def step_size(name: str, value: Any) -> None:
-    """Accept a step size: a number above zero, or a schedule from the step to one."""
+    """Check a step size: a positive number, or a schedule (a function of the step)."""
     if not callable(value):
         positive(name, value)
 
 
 def seed(name: str, value: Any) -> int:
     """Return `value` as the seed of a random key."""
-    known = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    if not known or not 0 <= value < 2**32:
+    integer = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    if not integer or not 0 <= value < 2**32:
         raise ValueError(f"{name}={value!r}: give a whole number from 0 to 2**32 - 1.")
     return int(value)
 
 
 def optimizer(name: str, value: Any) -> None:
-    """Accept None or an optax gradient transformation: an object with `init` and `update`."""
+    """Check an optional optax gradient transformation: an object with `init` and `update`."""
     if value is not None and not (
         callable(getattr(value, "init", None)) and callable(getattr(value, "update", None))
     ):
@@ -70,9 +68,9 @@ def optimizer(name: str, value: Any) -> None:
 
 
 def matrix(name: str, value: Any, *, rank: int | tuple[int, ...] = 2) -> np.ndarray | jax.Array:
-    """Return `value` as an array of the given rank with no empty axis and no NaN or infinity.
+    """Return `value` as an array of the given rank, without empty axes, NaN or infinity.
 
-    A traced array has a shape but no values yet: only its shape is checked.
+    Only the shape of a traced array is checked, because it has no values.
     """
     array = shaped(name, value, rank=rank)
     finite(name, array)
@@ -80,17 +78,17 @@ def matrix(name: str, value: Any, *, rank: int | tuple[int, ...] = 2) -> np.ndar
 
 
 def shaped(name: str, value: Any, *, rank: int | tuple[int, ...] = 2) -> np.ndarray | jax.Array:
-    """Return `value` as an array of real numbers of one of the ranks, with no empty axis."""
+    """Return `value` as an array of real numbers of one of the ranks, without empty axes."""
     array = numbers(name, value)
     ranks = (rank,) if isinstance(rank, int) else rank
     shape = array.shape
     if len(shape) not in ranks:
         known = {1: "(values,)", 2: "(rows, features)", 3: "(players, rows, features)"}
-        axes = " or ".join(known[wanted] for wanted in ranks)
+        axes = " or ".join(known[one] for one in ranks)
         one_row = len(shape) == 1 and 2 in ranks
         raise ValueError(
             f"{name} has shape {shape}: give an array of shape {axes}"
-            + (", for example by reshape(1, -1) for one row." if one_row else ".")
+            + (", for example with reshape(1, -1) for one row." if one_row else ".")
         )
     if 0 in shape:
         raise ValueError(f"{name} has shape {shape}: give at least one row and one feature.")
@@ -98,12 +96,12 @@ def shaped(name: str, value: Any, *, rank: int | tuple[int, ...] = 2) -> np.ndar
 
 
 def numbers(name: str, value: Any) -> np.ndarray | jax.Array:
-    """Return `value` as an array of real numbers; arrays of numbers are not copied."""
+    """Return `value` as an array of real numbers, without a copy if it is one."""
     if isinstance(value, jax.Array):
         array: Any = value
     elif scipy.sparse.issparse(value):
         raise ValueError(
-            f"{name} is a SciPy sparse {value.format} matrix: fit it by EigenGamePCA, "
+            f"{name} is a SciPy sparse {value.format} matrix: fit it with EigenGamePCA, "
             f"or give {name}.toarray()."
         )
     else:
@@ -112,7 +110,7 @@ def numbers(name: str, value: Any) -> np.ndarray | jax.Array:
         except ValueError as error:
             raise ValueError(f"{name}: {error}; give rows of one length.") from None
     if array.dtype == object:
-        # Decimals, fractions and Python's long integers: numbers that NumPy only holds as objects.
+        # Decimals, fractions and large Python integers are objects for NumPy.
         try:
             array = array.astype(np.float64)
         except (TypeError, ValueError):
@@ -120,22 +118,22 @@ def numbers(name: str, value: Any) -> np.ndarray | jax.Array:
     if jnp.issubdtype(array.dtype, jnp.complexfloating):
         raise ValueError(f"{name} has dtype {array.dtype}: give real numbers.")
     real = any(jnp.issubdtype(array.dtype, kind) for kind in (jnp.floating, jnp.integer, jnp.bool_))
-    # A timedelta is an integer to NumPy.
+    # NumPy counts timedelta as an integer.
     if not real or array.dtype.kind == "m":
         raise ValueError(
-            f"{name} has dtype {array.dtype}: give numbers, for example by astype(float)."
+            f"{name} has dtype {array.dtype}: give numbers, for example with astype(float)."
         )
     return array
 
 
 Places = Sequence[int] | np.ndarray | None
-"""Where the rows of an array are in something larger; None where they are all there is."""
+"""Row numbers of an array within a larger one, for messages; None if the array is complete."""
 
 
 def finite(name: str, array: np.ndarray | jax.Array, *, places: Places = None) -> None:
-    """Accept an array of finite numbers; say where the first bad one is.
+    """Raise ValueError with the index of the first NaN or infinity, if there is one.
 
-    The array stays where it is: only a bad one is brought to the host.
+    The array stays on its device; it is copied to the host only for the error message.
     """
     if isinstance(array, jax.core.Tracer) or not jnp.issubdtype(array.dtype, jnp.floating):
         return
@@ -148,20 +146,20 @@ def finite(name: str, array: np.ndarray | jax.Array, *, places: Places = None) -
 def fits(
     name: str, array: np.ndarray | jax.Array, converted: jax.Array, *, places: Places = None
 ) -> None:
-    """Accept a conversion to the precision of play in which no number became infinite."""
+    """Raise ValueError if a number became infinite in the conversion to another dtype."""
     if isinstance(converted, jax.core.Tracer) or converted.dtype == array.dtype:
         return
     good = jnp.isfinite(converted)
     if not good.all():
         where, value = _first_bad(good, array, places)
         raise ValueError(
-            f"{name}{where} is {value}, which {converted.dtype} cannot hold: divide the data by its "
-            'largest value, or play in float64 by jax.config.update("jax_enable_x64", True).'
+            f"{name}{where} is {value}, which is out of range for {converted.dtype}: divide the data by its "
+            'largest value, or compute in float64 with jax.config.update("jax_enable_x64", True).'
         )
 
 
 def _first_bad(good: Any, array: Any, places: Places) -> tuple[list[int], Any]:
-    """Return where the first bad number is, and the number."""
+    """Return the index of the first value that is not good, and the value."""
     where = [int(i) for i in np.argwhere(~np.asarray(good))[0]]
     value = array[tuple(where)]
     if places is not None:
@@ -170,13 +168,11 @@ def _first_bad(good: Any, array: Any, places: Places) -> tuple[list[int], Any]:
 
 
 def spectrum(name: str, value: Any, *, at_least: int = 1) -> np.ndarray:
-    """Return eigenvalues as float64, largest first; `at_least` is one more than the players."""
+    """Return at least `at_least` eigenvalues in descending order, as float64."""
     array = numbers(name, value)
     if array.ndim != 1 or array.size < at_least:
-        needed = "one" if at_least == 1 else f"at least {at_least}, one more than the players"
-        raise ValueError(
-            f"{name} has shape {array.shape}: give a list of eigenvalues on one axis, {needed}."
-        )
+        needed = "" if at_least == 1 else f", at least {at_least}: one more than players"
+        raise ValueError(f"{name} has shape {array.shape}: give a list of eigenvalues{needed}.")
     values = np.asarray(array, dtype=np.float64)
     if not (np.isfinite(values).all() and (values >= 0).all() and (np.diff(values) <= 0).all()):
         raise ValueError(f"{name}={values}: give finite values >= 0, largest first.")
@@ -184,7 +180,7 @@ def spectrum(name: str, value: Any, *, at_least: int = 1) -> np.ndarray:
 
 
 def component_count(k: Any, d: int, *, name: str = "k") -> int:
-    """Return the number of players if `1 <= k <= d`."""
+    """Return `k` as an int between 1 and the number of features `d`."""
     whole(name, k)
     if k > d:
         raise ValueError(
@@ -194,7 +190,7 @@ def component_count(k: Any, d: int, *, name: str = "k") -> int:
 
 
 def same_width(name: str, width: int, other: str, other_width: int) -> None:
-    """Accept two arrays with the same number of features."""
+    """Raise ValueError if two arrays differ in their number of features."""
     if width != other_width:
         raise ValueError(
             f"{name} has {width} features but {other} has {other_width}: "

@@ -17,7 +17,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from eigengame._system.sealed import DIGEST, read_arrays, refuse_unless_sealed, write_arrays
+from eigengame._system.array_file import DIGEST, read_arrays, verify_checksum, write_arrays
 from eigengame._version import __version__
 from eigengame.algorithms import REGISTRY
 from eigengame.algorithms.remembered import RememberedState
@@ -140,7 +140,7 @@ def read(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
                 f"{__version__}, which reads up to {FORMAT}; upgrade eigengame."
             )
         if facts["format"] > 1 or DIGEST in about:
-            refuse_unless_sealed(arrays, about)
+            verify_checksum(arrays, about)
         _refuse_implausible(arrays, facts)
     except ModelFileError:
         raise

@@ -1,4 +1,4 @@
-"""Watching a run: a bar on a terminal, plain lines elsewhere, JSON lines or TensorBoard for later."""
+"""Progress of a fit: a bar on a terminal, plain lines elsewhere, logs as JSON lines or for TensorBoard."""
 
 from __future__ import annotations
 
@@ -13,45 +13,46 @@ from eigengame.solver.events import Progress, Watcher
 
 
 def progress_watcher(stream: IO[str] | None = None) -> Watcher:
-    """Return a bar where there is a terminal and rich; else a line every few seconds."""
+    """Return a progress bar if the stream is a terminal and rich is installed, else `PlainLines`."""
     out = sys.stderr if stream is None else stream
-    pretty = out.isatty() and importlib.util.find_spec("rich") is not None
-    return ProgressBar(out) if pretty else PlainLines(out)
+    bar = out.isatty() and importlib.util.find_spec("rich") is not None
+    return ProgressBar(out) if bar else PlainLines(out)
 
 
-class Seldom:
-    """A watcher that looks only every so often, and at the end of each pass.
+class ThrottledWatcher:
+    """Watcher that reports at most once per time interval, and at the end of each pass.
 
     Parameters
     ----------
     every : float
-        Seconds between two looks.
+        Minimum number of seconds between two reports.
     """
 
     def __init__(self, every: float) -> None:
         self.every = every
         self._last = -float("inf")
-        self._pass, self._began, self._heard = 0, 0.0, time.monotonic()
+        self._pass, self._pass_start, self._last_batch = 0, 0.0, time.monotonic()
 
     def batch(self, at: Progress) -> None:
-        """Look, if it is time."""
+        """Report the progress if the time interval has passed."""
         now = time.monotonic()
         if at.number != self._pass:
-            # It began when the last was over, or the run was.
-            self._pass, self._began = at.number, self._heard
-        self._heard = now
-        last = at.rows == at.total and not at.ended  # the end, which follows, says the same
+            # A pass starts at the end of the previous one.
+            self._pass, self._pass_start = at.number, self._last_batch
+        self._last_batch = now
+        # The event of the end follows the last batch and has the same numbers.
+        last = at.rows == at.total and not at.ended
         if at.ended or (now - self._last >= self.every and not last):
             self._last = now
-            self.look(at, (at.rows - at.start) / max(now - self._began, 1e-9))
+            self.report(at, (at.rows - at.start) / max(now - self._pass_start, 1e-9))
 
-    def look(self, at: Progress, rate: float) -> None:
-        """Say where the pass is; `rate` is in rows a second."""
-        raise TypeError(f"{type(self).__name__} must say what it shows.")
+    def report(self, at: Progress, rate: float) -> None:
+        """Show or record the progress; `rate` is in rows per second."""
+        raise NotImplementedError(f"{type(self).__name__} must define report(at, rate).")
 
 
-class PlainLines(Seldom):
-    """One line every few seconds.
+class PlainLines(ThrottledWatcher):
+    """Print one line every few seconds.
 
     Parameters
     ----------
@@ -64,25 +65,25 @@ class PlainLines(Seldom):
         super().__init__(every)
         self.stream = stream
 
-    def plan(self, planned: Any) -> None:
-        """Print the memory that will be taken."""
-        print(f"plan: {planned}", file=self.stream, flush=True)
+    def plan(self, plan: Any) -> None:
+        """Print the plan."""
+        print(f"plan: {plan}", file=self.stream, flush=True)
 
-    def look(self, at: Progress, rate: float) -> None:
+    def report(self, at: Progress, rate: float) -> None:
         """Print one line."""
         share = f" ({at.rows / at.total:.0%})" if at.total else ""
-        left = "" if at.ended else remaining(at, rate)
-        figures = "".join(f", {name} {text}" for name, text in described(at).items())
+        left = "" if at.ended else _time_left(at, rate)
+        figures = "".join(f", {name} {text}" for name, text in _format_figures(at).items())
         line = f"pass {at.number}, {at.task}: {at.rows:,} rows{share}, {rate:,.0f} rows/s{left}{figures}"
         print(line, file=self.stream, flush=True)
 
     def end(self, outcome: Any) -> None:
-        """Print how the run ended."""
+        """Print the outcome of the run."""
         print(outcome, file=self.stream, flush=True)
 
 
-class ProgressBar(Seldom):
-    """A bar for each pass, by rich.
+class ProgressBar(ThrottledWatcher):
+    """Show one progress bar per pass, with rich.
 
     Parameters
     ----------
@@ -106,18 +107,18 @@ class ProgressBar(Seldom):
         self.current: Any = None
         self.bars.start()
 
-    def plan(self, planned: Any) -> None:
-        """Say the memory that will be taken, above the bars."""
-        self.bars.console.print(f"plan: {planned}")
+    def plan(self, plan: Any) -> None:
+        """Print the plan above the bars."""
+        self.bars.console.print(f"plan: {plan}")
 
-    def look(self, at: Progress, rate: float) -> None:
-        """Move the bar."""
+    def report(self, at: Progress, rate: float) -> None:
+        """Update the bar."""
         if self.current is None:
             name = f"pass {at.number}, {at.task}"
             self.current = self.bars.add_task(name, total=at.total, figures="")
         figures = [
             f"{rate:,.0f} rows/s",
-            *(f"{name} {text}" for name, text in described(at).items()),
+            *(f"{name} {text}" for name, text in _format_figures(at).items()),
         ]
         self.bars.update(
             self.current, completed=at.rows, total=at.total, figures="  ".join(figures)
@@ -126,16 +127,16 @@ class ProgressBar(Seldom):
             self.current = None
 
     def end(self, outcome: Any) -> None:
-        """Say how the run ended, below the bars."""
+        """Print the outcome of the run below the bars."""
         self.bars.console.print(str(outcome))
 
     def close(self) -> None:
-        """Give the terminal back."""
+        """Stop the bars and release the terminal."""
         self.bars.stop()
 
 
 def _is_log(path: Path) -> bool:
-    """Return whether a file is empty, or begins with a line that is a JSON object."""
+    """Return whether a file is empty or its first line is a JSON object."""
     with path.open("rb") as file:
         first = file.readline(2**16)
     try:
@@ -144,13 +145,13 @@ def _is_log(path: Path) -> bool:
         return False
 
 
-class JsonLines(Seldom):
-    """One JSON object a line, to be read by a program later.
+class JsonLines(ThrottledWatcher):
+    """Append one JSON object per line to a log file.
 
     Parameters
     ----------
     path : path
-        Appended to, so that a run that goes on has one log.
+        An existing log is extended, so that a resumed run has one log.
     every : float
         Seconds between two lines.
     """
@@ -162,15 +163,15 @@ class JsonLines(Seldom):
             raise ValueError(
                 f"{self.path} exists and is not a log of JSON lines: give another name, for example run.jsonl."
             )
-        self.path.open("a").close()  # a place that cannot be written is said now
+        self.path.open("a").close()  # fails early if the file cannot be written
 
-    def look(self, at: Progress, rate: float) -> None:
+    def report(self, at: Progress, rate: float) -> None:
         """Write one line."""
         facts = {"time": time.time(), "pass": at.number, "task": at.task, "rows": at.rows}
         self._write(facts | {"total": at.total, "rows_per_second": rate} | at.tell())
 
     def end(self, outcome: Any) -> None:
-        """Write how the run ended."""
+        """Write the outcome of the run."""
         self._write({"time": time.time(), "outcome": str(outcome)})
 
     def _write(self, facts: dict[str, Any]) -> None:
@@ -178,8 +179,8 @@ class JsonLines(Seldom):
             print(json.dumps(facts), file=file)
 
 
-class TensorBoard(Seldom):
-    """Scalars for TensorBoard, by tensorboardX or torch, whichever is there.
+class TensorBoard(ThrottledWatcher):
+    """Write scalars for TensorBoard, with tensorboardX or torch, whichever is installed.
 
     Parameters
     ----------
@@ -201,8 +202,8 @@ class TensorBoard(Seldom):
                 ) from None
         self.writer = SummaryWriter(str(folder))
 
-    def look(self, at: Progress, rate: float) -> None:
-        """Write the figures of now."""
+    def report(self, at: Progress, rate: float) -> None:
+        """Write the current figures."""
         step = (at.number - 1) * (at.total or 0) + at.rows
         for name, value in ({"rows_per_second": rate} | at.tell()).items():
             self.writer.add_scalar(f"eigengame/{name}", value, step)
@@ -212,19 +213,15 @@ class TensorBoard(Seldom):
         self.writer.close()
 
 
-def described(at: Progress) -> dict[str, str]:
+def _format_figures(at: Progress) -> dict[str, str]:
     """Return the figures of a pass as short texts."""
-    told = at.tell()
-    texts = {}
-    if "variance" in told:
-        texts["variance"] = f"{told['variance']:.1%}"
-    if "streak" in told:
-        texts["streak"] = f"~{told['streak']:.0f}"
-    return texts
+    formats = {"variance": "{:.1%}", "streak": "~{:.0f}"}
+    figures = at.tell()
+    return {name: formats[name].format(figures[name]) for name in formats if name in figures}
 
 
-def remaining(at: Progress, rate: float) -> str:
-    """Return the time left in this pass, where it can be told."""
+def _time_left(at: Progress, rate: float) -> str:
+    """Return the estimated time left in this pass, or an empty text if unknown."""
     if not at.total or rate <= 0:
         return ""
     seconds = int((at.total - at.rows) / rate)
@@ -232,7 +229,7 @@ def remaining(at: Progress, rate: float) -> str:
 
 
 def watchers_of(progress: Any) -> list[Watcher]:
-    """Return the watchers that a `progress` argument stands for: none, a bar, or those given."""
+    """Return the watchers for a `progress` argument: none, the default watcher, or the given ones."""
     if progress is None or progress is False:
         return []
     if progress is True:

@@ -1,4 +1,4 @@
-"""Commands run in this process, and data of one shape, so that the game is compiled once."""
+"""Commands run in this process, and data of one shape, so that the algorithm is compiled once."""
 
 import os
 import subprocess
@@ -26,10 +26,10 @@ class Result(NamedTuple):
 
 @pytest.fixture
 def run(capsys, monkeypatch, tmp_path):
-    """Run a command in an empty folder, as the program would."""
+    """Run a command in an empty folder and return its exit code and output."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
-    # It is for the next process, and would reach the other tests of this one.
+    # The cache setting would affect the other tests of this process.
     monkeypatch.setattr("eigengame._system.compilation_cache.keep_compilations", lambda: None)
 
     def call(*arguments):
@@ -42,7 +42,7 @@ def run(capsys, monkeypatch, tmp_path):
 
 @pytest.fixture
 def program(tmp_path, tmp_path_factory):
-    """Start the program as users do, in a process of its own."""
+    """Start the program in a separate process."""
     cache = str(tmp_path_factory.getbasetemp() / "compiled")
 
     def start(*arguments, stdout=subprocess.PIPE, **environment):
@@ -67,7 +67,7 @@ def x():
 
 @pytest.fixture(scope="session")
 def files(tmp_path_factory, x):
-    """A folder with data.npy and the same as data.csv, which has a column of names too."""
+    """A folder with data.npy, and data.csv with the same numbers and a text column."""
     folder = tmp_path_factory.mktemp("files")
     np.save(folder / "data.npy", x)
     names = [f"f{i}" for i in range(FEATURES)]

@@ -1,4 +1,4 @@
-"""What cannot be done is told in a line or two with the fix, and no traceback."""
+"""Errors are one or two lines with the fix, without a traceback."""
 
 from pathlib import Path
 
@@ -10,57 +10,57 @@ from eigengame.cli.app import COMMANDS
 from .conftest import FEATURES, ROWS, K
 
 
-def refused(done, code, *said):
-    """Check that a command ended with this code, and said this in few lines."""
+def assert_error(done, code, *texts):
+    """Check the exit code of a command, and that its short message contains these texts."""
     assert done.code == code
     assert done.out == ""
     assert "Traceback" not in done.err
     assert len(done.err.splitlines()) <= 2
     assert done.err.startswith("eigengame: ")
-    for part in said:
-        assert part in done.err
+    for text in texts:
+        assert text in done.err
     assert not list(Path.cwd().glob("*.safetensors"))
 
 
 def test_a_missing_file(run):
-    refused(run("fit", "nowhere.npy"), 1, "nowhere.npy does not exist")
+    assert_error(run("fit", "nowhere.npy"), 1, "nowhere.npy does not exist")
 
 
 def test_an_empty_file(run):
     Path("empty.npy").touch()
-    refused(run("fit", "empty.npy"), 1, "empty.npy is empty")
+    assert_error(run("fit", "empty.npy"), 1, "empty.npy is empty")
 
 
 def test_an_unknown_ending(run):
     Path("data.docx").write_text("words")
-    refused(run("fit", "data.docx"), 1, "data.docx ends in none of .npy")
+    assert_error(run("fit", "data.docx"), 1, "data.docx ends in none of .npy")
 
 
 def test_a_wrong_key(run, x):
     np.savez("two.npz", a=x, b=x)
-    refused(run("fit", "two.npz", "--key", "c"), 1, "'c'", "a")
+    assert_error(run("fit", "two.npz", "--key", "c"), 1, "'c'", "a")
 
 
-def test_a_key_where_there_are_none(run, data):
-    refused(run("fit", data, "--key", "c"), 1, "does not belong to this kind of data")
+def test_a_key_for_data_without_keys(run, data):
+    assert_error(run("fit", data, "--key", "c"), 1, "does not belong to this kind of data")
 
 
 def test_strings(run, files):
-    refused(run("fit", files / "data.csv"), 1, "kind")
+    assert_error(run("fit", files / "data.csv"), 1, "kind")
 
 
 def test_strings_in_an_array(run):
     np.save("words.npy", np.array([["a", "b"], ["c", "d"]]))
-    refused(run("fit", "words.npy"), 1, "<U1")
+    assert_error(run("fit", "words.npy"), 1, "<U1")
 
 
 def test_a_truncated_file(run, data):
     Path("cut.npy").write_bytes(data.read_bytes()[:2000])
-    refused(run("fit", "cut.npy"), 1, "cut.npy")
+    assert_error(run("fit", "cut.npy"), 1, "cut.npy")
 
 
-def test_more_components_than_there_can_be(run, data):
-    refused(
+def test_more_components_than_features(run, data):
+    assert_error(
         run("fit", data, "-k", 99, "-q"), 1, "-k 99 is more", f"give a number from 1 to {FEATURES}"
     )
 
@@ -69,12 +69,12 @@ def test_nan(run, x):
     gone = x.copy()
     gone[5, 2] = np.nan
     np.save("gone.npy", gone)
-    refused(run("fit", "gone.npy", "-k", K, "-q"), 1)
+    assert_error(run("fit", "gone.npy", "-k", K, "-q"), 1)
 
 
 @pytest.mark.parametrize("text", ["0", "-3", "1.5", "many"])
-def test_k_that_is_no_number_of_components(run, data, text):
-    refused(run("fit", data, f"-k={text}"), 2, "-k", "See eigengame fit --help")
+def test_an_invalid_number_of_components(run, data, text):
+    assert_error(run("fit", data, f"-k={text}"), 2, "-k", "See eigengame fit --help")
 
 
 @pytest.mark.parametrize(
@@ -88,59 +88,69 @@ def test_k_that_is_no_number_of_components(run, data, text):
         ("--image-size", "wide"),
     ],
 )
-def test_a_value_that_an_option_cannot_have(run, data, option, value):
-    refused(run("fit", data, option, value), 2, option, "See eigengame fit --help")
+def test_an_invalid_option_value(run, data, option, value):
+    assert_error(run("fit", data, option, value), 2, option, "See eigengame fit --help")
 
 
 @pytest.mark.parametrize(("option", "value"), [("--tol", -1), ("--forget", 2)])
 def test_a_value_out_of_range(run, data, option, value):
-    refused(run("fit", data, option, value, "-q"), 2, option.strip("-"))
+    assert_error(run("fit", data, option, value, "-q"), 2, option.strip("-"))
 
 
 def test_an_unknown_option(run, data):
-    refused(run("fit", data, "--pases", 2), 2, "--pases", "--passes", "See eigengame fit --help")
+    assert_error(
+        run("fit", data, "--pases", 2), 2, "--pases", "--passes", "See eigengame fit --help"
+    )
 
 
 def test_an_unknown_command(run):
-    refused(run("fitt"), 2, "fitt", "See eigengame --help")
+    assert_error(run("fitt"), 2, "fitt", "See eigengame --help")
 
 
 def test_a_missing_argument(run):
-    refused(run("fit"), 2, "DATA")
+    assert_error(run("fit"), 2, "DATA")
 
 
-def test_an_output_that_no_model_can_have(run, data):
-    refused(run("fit", data, "-o", "model.pkl"), 1, "give a name that ends in .safetensors")
-    refused(run("fit", data, "-o", "no/m.safetensors"), 1, "no is not a folder: make it first")
-    refused(run("transform", data, data, "-o", "s.txt"), 1, ".npy or .csv or .parquet or .zarr")
+def test_an_invalid_output_path(run, data):
+    assert_error(
+        run("fit", data, "-o", "model.pkl"), 1, "give a file name that ends in .safetensors"
+    )
+    assert_error(
+        run("fit", data, "-o", "no/m.safetensors"), 1, "no is not a folder: create it first"
+    )
+    assert_error(
+        run("transform", data, data, "-o", "s.txt"), 1, ".npy or .csv or .parquet or .zarr"
+    )
 
 
-def test_a_log_in_a_folder_that_is_not_there(run, data):
-    refused(run("fit", data, "-k", K, "--log", "no/run.jsonl"), 1, "no/run.jsonl: No such file")
+def test_a_log_in_a_missing_folder(run, data):
+    assert_error(
+        run("fit", data, "-k", K, "--log", "no/run.jsonl"), 1, "no/run.jsonl: No such file"
+    )
 
 
-def test_a_file_that_is_no_model(run, data):
+def test_a_file_that_is_not_a_model(run, data):
     for command in (("inspect", data), ("transform", data, data), ("compare", data, data)):
-        refused(run(*command), 1, "is damaged or not a safetensors file")
-    refused(run("inspect", "nowhere.safetensors"), 1, "nowhere.safetensors does not exist")
+        assert_error(run(*command), 1, "is damaged or not a safetensors file")
+    assert_error(run("inspect", "nowhere.safetensors"), 1, "nowhere.safetensors does not exist")
 
 
-def test_a_model_that_was_cut_off(run, model):
+def test_a_truncated_model_file(run, model):
     Path("cut.st").write_bytes(model.read_bytes()[:-100])
-    refused(run("inspect", "cut.st"), 1, "cut.st is damaged", "copy or write it again")
+    assert_error(run("inspect", "cut.st"), 1, "cut.st is damaged", "copy or write it again")
 
 
 def test_data_of_another_width(run, model):
     np.save("wide.npy", np.zeros((ROWS, FEATURES + 1)))
-    refused(run("certify", model, "wide.npy"), 1, f"{FEATURES + 1} features", f"{FEATURES}")
+    assert_error(run("certify", model, "wide.npy"), 1, f"{FEATURES + 1} features", f"{FEATURES}")
 
 
-def test_what_was_not_expected_is_told_in_two_lines_unless_asked_for_all(run, data, monkeypatch):
+def test_an_unexpected_error_is_two_lines_unless_debug_is_given(run, data, monkeypatch):
     def broken(*_, **__):
         raise RuntimeError("something deep")
 
     monkeypatch.setattr("eigengame.estimator.pca.EigenGamePCA.fit", broken)
-    refused(run("fit", data, "-k", K), 1, "RuntimeError: something deep", "--debug")
+    assert_error(run("fit", data, "-k", K), 1, "RuntimeError: something deep", "--debug")
     monkeypatch.chdir(data.parent)
     from eigengame.cli.app import run as plain_run
 
@@ -149,7 +159,7 @@ def test_what_was_not_expected_is_told_in_two_lines_unless_asked_for_all(run, da
 
 
 @pytest.mark.parametrize(
-    ("error", "said"),
+    ("error", "text"),
     [
         (MemoryError("the run would take 9 GiB: give a smaller batch_size."), "smaller batch_size"),
         (MemoryError(), "smaller --batch-size"),
@@ -158,12 +168,12 @@ def test_what_was_not_expected_is_told_in_two_lines_unless_asked_for_all(run, da
         (PermissionError(13, "Permission denied", "run.jsonl"), "run.jsonl: Permission denied"),
     ],
 )
-def test_what_can_go_wrong_on_the_way_has_a_remedy(run, data, monkeypatch, error, said):
+def test_errors_during_the_fit_have_a_fix(run, data, monkeypatch, error, text):
     def failing(*_, **__):
         raise error
 
     monkeypatch.setattr("eigengame.estimator.pca.EigenGamePCA.fit", failing)
-    refused(run("fit", data, "-k", K), 1, said)
+    assert_error(run("fit", data, "-k", K), 1, text)
 
 
 @pytest.mark.parametrize("command", [module.__name__.rsplit(".")[-1] for module in COMMANDS])

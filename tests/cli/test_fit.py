@@ -1,4 +1,4 @@
-"""`eigengame fit`: what the library would do, and a file in the current folder."""
+"""`eigengame fit` gives the same result as the library, and writes it to the current folder."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from eigengame import EigenGamePCA
 from .conftest import FEATURES, ROWS, K
 
 
-def test_fit_writes_the_model_that_the_library_fits_and_names_it_after_the_data(run, data, pca):
+def test_fit_writes_the_same_model_as_the_library_and_names_it_after_the_data(run, data, pca):
     done = run("fit", data, "-k", K)
     assert (done.code, Path("data.safetensors").is_file()) == (0, True)
     again = EigenGamePCA.load("data.safetensors")
@@ -24,14 +24,14 @@ def test_fit_writes_the_model_that_the_library_fits_and_names_it_after_the_data(
     assert "pass 1, remembered: 400 rows (100%)" in done.err
 
 
-def test_json_is_one_object_on_stdout_and_nothing_else(run, data, pca):
+def test_json_prints_one_object_on_stdout(run, data, pca):
     done = run("fit", data, "-k", K, "-o", "m.safetensors", "--json")
-    told = json.loads(done.out)
-    assert (told["output"], told["components"], told["rows"]) == ("m.safetensors", K, ROWS)
-    assert told["features"] == FEATURES
-    np.testing.assert_allclose(told["variance"], pca.explained_variance_)
-    np.testing.assert_allclose(told["certificate"]["angle"], pca.certificate_.angle)
-    assert told["outcome"]["passes"] == 1
+    facts = json.loads(done.out)
+    assert (facts["output"], facts["components"], facts["rows"]) == ("m.safetensors", K, ROWS)
+    assert facts["features"] == FEATURES
+    np.testing.assert_allclose(facts["variance"], pca.explained_variance_)
+    np.testing.assert_allclose(facts["certificate"]["angle"], pca.certificate_.angle)
+    assert facts["outcome"]["passes"] == 1
 
 
 def test_quiet_shows_no_progress(run, data):
@@ -49,7 +49,7 @@ def test_options_reach_the_estimator(run, data):
     assert {name: given[name] for name in wanted} == wanted
 
 
-def test_sorted_rows_can_be_read_in_a_random_order(run, data, pca):
+def test_rows_can_be_shuffled(run, data, pca):
     run("fit", data, "-k", K, "--shuffle", 5, "--quiet")
     found = EigenGamePCA.load("data.safetensors")
     assert not np.array_equal(found.components_, pca.components_)
@@ -57,17 +57,17 @@ def test_sorted_rows_can_be_read_in_a_random_order(run, data, pca):
     np.testing.assert_allclose(found.explained_variance_[0], pca.explained_variance_[0], rtol=1e-2)
 
 
-def test_without_k_there_are_sixteen_components_or_as_many_as_there_can_be(run, data):
+def test_the_default_is_sixteen_components_or_the_number_of_features(run, data):
     done = run("fit", data, "--json", "-q")
     assert json.loads(done.out)["components"] == FEATURES
 
 
-def test_a_share_of_the_variance_can_be_asked_for(run, data):
+def test_k_can_be_a_share_of_the_variance(run, data):
     done = run("fit", data, "-k", "0.5", "--json", "-q")
     assert sum(json.loads(done.out)["share"]) >= 0.5
 
 
-def test_nothing_is_written_over_unasked(run, data):
+def test_existing_files_are_not_overwritten_without_force(run, data):
     Path("data.safetensors").write_text("precious")
     done = run("fit", data, "-k", K)
     assert done.code == 1
@@ -77,7 +77,7 @@ def test_nothing_is_written_over_unasked(run, data):
     assert EigenGamePCA.load("data.safetensors").n_components_ == K
 
 
-def test_a_checkpoint_is_kept_and_gone_on_from(run, data, pca):
+def test_a_run_resumes_from_its_checkpoint(run, data, pca):
     command = ("fit", data, "-k", K, "--checkpoint", "run", "-o", "m.safetensors", "-q")
     assert run(*command).code == 0
     assert sorted(path.name for path in Path("run").iterdir())[-2:] == ["run.json", "run.lock"]
@@ -88,7 +88,7 @@ def test_a_checkpoint_is_kept_and_gone_on_from(run, data, pca):
     assert "run belongs to another run: configuration.random_state was 0, is 5" in other.err
 
 
-def test_changed_data_is_refused_unless_it_is_trusted(run, data):
+def test_changed_data_is_rejected_unless_it_is_trusted(run, data):
     shutil.copy(data, "own.npy")
     command = ("fit", "own.npy", "-k", K, "--checkpoint", "run", "-o", "m.safetensors", "-q")
     assert run(*command).code == 0
@@ -102,27 +102,27 @@ def test_changed_data_is_refused_unless_it_is_trusted(run, data):
     assert run(*command, "--force", "--trust-source").code == 0
 
 
-def test_the_log_has_a_line_of_json_for_each_look(run, data):
+def test_the_log_has_one_json_object_per_line(run, data):
     run("fit", data, "-k", K, "--log", "run.jsonl", "-q")
     lines = [json.loads(line) for line in Path("run.jsonl").read_text().splitlines()]
     assert lines[0]["rows"] == ROWS
     assert "the stream ended" in lines[-1]["outcome"]
 
 
-def test_columns_of_a_table_are_chosen_by_name(run, files):
+def test_columns_of_a_table_are_selected_by_name(run, files):
     done = run("fit", files / "data.csv", "-k", 2, "--columns", "f0, f3,f1", "-q", "--json")
     assert json.loads(done.out)["features"] == 3
     names = EigenGamePCA.load("data.safetensors").feature_names_in_
     assert names.tolist() == ["f0", "f3", "f1"]
 
 
-def test_columns_of_an_array_are_chosen_by_number(run, data, x):
+def test_columns_of_an_array_are_selected_by_index(run, data, x):
     run("fit", data, "-k", 2, "--columns", "0,3,1", "-q")
     mean = EigenGamePCA.load("data.safetensors").mean_
     np.testing.assert_allclose(mean, x[:, [0, 3, 1]].mean(axis=0), rtol=1e-5)
 
 
-def test_rows_are_prepared_as_asked_and_the_model_prepares_again(run, files, x):
+def test_transform_repeats_the_preparation_of_the_fit(run, files, x):
     gone = np.where(np.arange(ROWS)[:, None] % 7 == 3, np.nan, x).astype(np.float32)
     np.save("gone.npy", gone)
     assert "nan" in run("fit", "gone.npy", "-k", K, "-q").err.lower()
@@ -131,13 +131,13 @@ def test_rows_are_prepared_as_asked_and_the_model_prepares_again(run, files, x):
     )
     assert run("transform", "gone.safetensors", "gone.npy", "-q").code == 0
     scores = np.load("gone-scores.npy")
-    # A row of which all is missing is the mean itself, here up to 2048, in float32.
+    # A row of missing values becomes the mean, here up to 2048, in float32.
     np.testing.assert_allclose(scores[3], 0, atol=1e-3)
     found = EigenGamePCA.load("gone.safetensors").explained_variance_
     np.testing.assert_allclose(scores.var(axis=0, ddof=1), found, rtol=1e-4)
 
 
-def test_raw_files_are_told_their_columns(run, x):
+def test_raw_files_need_columns_and_dtype(run, x):
     x.astype(np.float64).tofile("data.bin")
     done = run(
         "fit", "data.bin", "-k", K, "--raw-columns", FEATURES, "--raw-dtype", "float64", "-q"
@@ -160,13 +160,13 @@ def test_a_column_can_weigh_the_rows(run, files):
 
 @pytest.mark.parametrize("ending", [".npy", ".csv.gz", ".zarr/", "-ubyte.gz", ""])
 def test_the_model_is_named_after_the_data_without_its_ending(ending):
-    from eigengame.cli.targets import stem_of
+    from eigengame.cli.output_paths import data_stem
 
-    assert stem_of(f"some/where/name{ending}") == "name"
-    assert stem_of(f"s3://bucket/name{ending}") == "name"
+    assert data_stem(f"some/where/name{ending}") == "name"
+    assert data_stem(f"s3://bucket/name{ending}") == "name"
 
 
-def test_grey_images_are_fitted_in_their_own_size_and_reported(run):
+def test_grey_images_are_fitted_at_their_own_size_and_reported(run):
     image = pytest.importorskip("PIL.Image")
     rng = np.random.default_rng(0)
     Path("pictures").mkdir()

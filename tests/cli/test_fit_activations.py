@@ -1,4 +1,4 @@
-"""`eigengame fit-activations`: networks by what people type, and a model that knows its layers."""
+"""`eigengame fit-activations`: network specifications, weights, and models with layers."""
 
 import json
 import sys
@@ -14,7 +14,7 @@ PIL = pytest.importorskip("PIL", reason="pillow is not installed")
 from PIL import Image  # noqa: E402
 
 from eigengame import EigenGamePCA  # noqa: E402
-from eigengame.cli.networks import load_weights, opened_network  # noqa: E402
+from eigengame.cli.networks import load_weights, open_network  # noqa: E402
 
 CODE = """
 import torch
@@ -33,7 +33,7 @@ def number():
 @pytest.fixture
 def net(run, tmp_path):
     (tmp_path / "net.py").write_text(CODE)
-    return opened_network("net.py:make", None, False)
+    return open_network("net.py:make", None, False)
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def pictures(tmp_path):
     return folder
 
 
-def test_a_model_is_written_with_its_layers_and_told_by_layer(run, net, pictures):
+def test_a_model_is_written_with_its_layers_and_printed_by_layer(run, net, pictures):
     command = ("fit-activations", "net.py:make", "--images", "pictures", "--size", 16, "-k", 2)
     done = run(*command, "--batch-size", 8, "--layers", "0,1.*")
     assert done.code == 0
@@ -56,12 +56,12 @@ def test_a_model_is_written_with_its_layers_and_told_by_layer(run, net, pictures
         "1.1": (3, 3, 3),
     }
     assert found.n_samples_seen_ == 24
-    assert "of what is explained" in done.out
+    assert "share of explained" in done.out
     assert "2 x 7 x 7" in done.out
     done = run(*command, "--batch-size", 8, "--layers", "0,1.*", "--json", "-q", "--force")
-    told = json.loads(done.out)
-    np.testing.assert_allclose(np.sum([one["shares"] for one in told["layers"]], axis=0), 1)
-    np.testing.assert_allclose(sum(one["explained"] for one in told["layers"]), 1)
+    facts = json.loads(done.out)
+    np.testing.assert_allclose(np.sum([one["shares"] for one in facts["layers"]], axis=0), 1)
+    np.testing.assert_allclose(sum(one["explained"] for one in facts["layers"]), 1)
 
 
 def test_layers_are_listed_and_nothing_is_fitted(run, net, pictures):
@@ -72,7 +72,7 @@ def test_layers_are_listed_and_nothing_is_fitted(run, net, pictures):
     assert not Path("pictures-activations.safetensors").exists()
 
 
-def test_bad_layers_and_numbers_are_told_in_a_line(run, net, pictures):
+def test_bad_layers_and_numbers_give_an_error(run, net, pictures):
     command = ("fit-activations", "net.py:make", "--images", "pictures", "--size", 16)
     done = run(*command, "--layers", "7")
     assert (done.code, "'7' matches nothing in activations of net.py:make" in done.err) == (1, True)
@@ -80,12 +80,12 @@ def test_bad_layers_and_numbers_are_told_in_a_line(run, net, pictures):
     assert "does not exist" in run(*command[:2], "--images", "nowhere").err
 
 
-def test_networks_are_found_by_what_was_typed(net, monkeypatch):
+def test_networks_are_opened_from_files_and_libraries(net, monkeypatch):
     assert isinstance(net, torch.nn.Module)
     torch.save(net, "whole.pt")
-    with pytest.raises(ValueError, match="reading one may run any code: give --trust"):
-        opened_network("whole.pt", None, False)
-    assert isinstance(opened_network("whole.pt", None, True), torch.nn.Sequential)
+    with pytest.raises(ValueError, match="loading it can run arbitrary code: give --trust"):
+        open_network("whole.pt", None, False)
+    assert isinstance(open_network("whole.pt", None, True), torch.nn.Sequential)
     made = []
     models = types.SimpleNamespace(
         list_models=lambda: ["resnet18", "resnet50"],
@@ -93,30 +93,30 @@ def test_networks_are_found_by_what_was_typed(net, monkeypatch):
     )
     monkeypatch.setitem(sys.modules, "torchvision.models", models)
     monkeypatch.setitem(sys.modules, "torchvision", types.SimpleNamespace(models=models))
-    assert opened_network("torchvision:resnet50", None, False) is net
+    assert open_network("torchvision:resnet50", None, False) is net
     assert made == [("resnet50", None)]
-    with pytest.raises(ValueError, match="no 'resnet5'; near it are resnet50"):
-        opened_network("torchvision:resnet5", None, False)
+    with pytest.raises(ValueError, match="no model 'resnet5': did you mean resnet50"):
+        open_network("torchvision:resnet5", None, False)
 
 
-def test_what_is_no_network_is_refused(net):
-    for text, said in (
+def test_invalid_networks_are_rejected(net):
+    for text, message in (
         ("net", "give torchvision:resnet50, timm:NAME"),
         ("gone.py:make", "gone.py does not exist"),
         ("gone.pt", "gone.pt does not exist"),
         ("net.py:mak", "no function 'mak': it has make, number"),
-        ("net.py:number", "gives a int: a torch.nn.Module is needed"),
+        ("net.py:number", "is a int: give a function that returns a torch.nn.Module"),
     ):
-        with pytest.raises(ValueError, match=said):
-            opened_network(text, None, False)
+        with pytest.raises(ValueError, match=message):
+            open_network(text, None, False)
     torch.save(net.state_dict(), "weights.pth")
-    with pytest.raises(ValueError, match="holds weights and no network"):
-        opened_network("weights.pth", None, False)
+    with pytest.raises(ValueError, match="contains weights but no network"):
+        open_network("weights.pth", None, False)
 
 
 @pytest.fixture
 def wanted(net):
-    """Weights of the network, in a file of every kind."""
+    """Weights of the network, in a file of each format."""
     from safetensors.torch import save_file
 
     wanted = {name: torch.rand(tensor.shape) for name, tensor in net.state_dict().items()}
@@ -127,39 +127,39 @@ def wanted(net):
     return wanted
 
 
-def test_weights_are_read_from_every_kind_of_file(wanted):
+def test_weights_are_read_from_every_format(wanted):
     for ending in ("pt", "safetensors", "npz"):
-        fresh = opened_network("net.py:make", Path(f"weights.{ending}"), False)
+        fresh = open_network("net.py:make", Path(f"weights.{ending}"), False)
         for name, tensor in wanted.items():
             torch.testing.assert_close(fresh.state_dict()[name], tensor)
 
 
 @pytest.mark.parametrize("ending", ["pt", "safetensors", "npz"])
 @pytest.mark.parametrize("share", [0, 0.5])
-def test_weights_that_are_cut_off_are_not_taken_for_another_networks(net, wanted, ending, share):
+def test_truncated_weights_are_reported_as_unreadable(net, wanted, ending, share):
     path = Path(f"weights.{ending}")
     whole = path.read_bytes()
     path.write_bytes(whole[: int(share * len(whole))])
-    with pytest.raises(ValueError, match=rf"weights\.{ending} cannot be read .*fetch it again"):
+    with pytest.raises(ValueError, match=rf"weights\.{ending} cannot be read .*download it again"):
         load_weights(net, path)
 
 
-def test_what_is_no_file_of_torch_is_not_taken_for_a_module(net):
+def test_a_file_not_written_by_torch_is_rejected(net):
     Path("noise.pt").write_bytes(bytes(range(256)))
     with pytest.raises(ValueError, match=r"noise\.pt cannot be read"):
-        opened_network("noise.pt", None, False)
+        open_network("noise.pt", None, False)
 
 
-def test_weights_of_another_network_are_refused(net):
+def test_weights_of_another_network_are_rejected(net):
     wanted = dict(net.state_dict())
     torch.save({name: wanted[name] for name in list(wanted)[2:]} | {"x": torch.ones(1)}, "few.pt")
-    with pytest.raises(ValueError, match=r"lacks 0.weight, 0.bias and has x beside"):
+    with pytest.raises(ValueError, match=r"lacks 0.weight, 0.bias and has unexpected x"):
         load_weights(net, Path("few.pt"))
     torch.save(wanted | {"0.bias": torch.ones(7)}, "other.pt")
-    with pytest.raises(ValueError, match=r"does not fit the network: .*size mismatch for 0.bias"):
+    with pytest.raises(ValueError, match=r"does not match the network: .*size mismatch for 0.bias"):
         load_weights(net, Path("other.pt"))
     torch.save(net, "whole.pt")
-    with pytest.raises(ValueError, match="holds more than weights"):
+    with pytest.raises(ValueError, match="contains more than weights"):
         load_weights(net, Path("whole.pt"))
     with pytest.raises(ValueError, match=r"give weights as .safetensors"):
         load_weights(net, Path("net.py"))

@@ -8,23 +8,23 @@ import pytest
 
 from eigengame import EigenGamePCA, metrics
 from eigengame.algorithms import REGISTRY
-from eigengame.cli.game import algorithm_names
+from eigengame.cli.estimator_options import ALGORITHMS
 
 from .conftest import ROWS, K
 
 
-def test_inspect_shows_components_and_where_they_come_from(run, model, pca, data):
+def test_inspect_shows_components_and_their_origin(run, model, pca, data):
     done = run("inspect", model)
     assert done.code == 0
     assert f"from 400 rows of {data}" in done.out
     assert f"{pca.explained_variance_[0]:.4g}" in done.out
-    told = json.loads(run("inspect", model, "--json").out)
-    assert told["parameters"]["n_components"] == K
-    assert told["provenance"]["source"]["shape"] == [400, 12]
-    np.testing.assert_allclose(told["share"], pca.explained_variance_ratio_)
+    facts = json.loads(run("inspect", model, "--json").out)
+    assert facts["parameters"]["n_components"] == K
+    assert facts["provenance"]["source"]["shape"] == [400, 12]
+    np.testing.assert_allclose(facts["share"], pca.explained_variance_ratio_)
 
 
-def test_certify_measures_on_the_data_and_writes_where_asked(run, model, data, x):
+def test_certify_measures_on_the_data_and_writes_the_output(run, model, data, x):
     done = run("certify", model, data, "-o", "certified.safetensors")
     assert done.code == 0
     assert "certified with probability" in done.out
@@ -34,11 +34,11 @@ def test_certify_measures_on_the_data_and_writes_where_asked(run, model, data, x
     angles = metrics.angular_error(kept.components_.astype(float), truth)
     assert kept.certificate_.kind == "certified"
     assert (angles <= kept.certificate_.angle + 1e-6).all()
-    told = json.loads(run("certify", model, data, "--json").out)
-    np.testing.assert_allclose(told["certificate"]["angle"], kept.certificate_.angle)
+    facts = json.loads(run("certify", model, data, "--json").out)
+    np.testing.assert_allclose(facts["certificate"]["angle"], kept.certificate_.angle)
 
 
-def test_merge_has_seen_what_all_have(run, x, pca):
+def test_merge_combines_the_rows_of_all_models(run, x, pca):
     for part in range(4):
         np.save(f"part{part}.npy", np.roll(x, part, axis=0))
         run("fit", f"part{part}.npy", "-k", K, "-q")
@@ -51,10 +51,10 @@ def test_merge_has_seen_what_all_have(run, x, pca):
     assert run("merge", *parts, "-o", "all.safetensors").code == 1
     assert "of part0.safetensors + part1" in run("inspect", "all.safetensors").out
     alone = run("merge", parts[0], "-o", "one.safetensors")
-    assert (alone.code, "two models or more" in alone.err) == (2, True)
+    assert (alone.code, "two or more models" in alone.err) == (2, True)
 
 
-def test_merge_refuses_models_of_other_sizes(run, data, model):
+def test_merge_rejects_models_with_other_numbers_of_components(run, data, model):
     run("fit", data, "-k", 2, "-o", "two.safetensors", "-q")
     done = run("merge", model, "two.safetensors", "-o", "all.safetensors")
     assert (done.code, "two.safetensors cannot be merged with" in done.err) == (1, True)
@@ -62,40 +62,40 @@ def test_merge_refuses_models_of_other_sizes(run, data, model):
     assert not Path("all.safetensors").exists()
 
 
-def test_compare_matches_components_before_it_measures(run, model, pca):
-    told = json.loads(run("compare", model, model, "--json").out)
-    assert told["matches"] == [1, 2, 3]
-    assert max(told["angle"]) < 1e-6
-    turned = EigenGamePCA.load(model)
-    turned.components_ = pca.components_[[1, 0, 2]]
-    turned.save("turned.safetensors")
-    told = json.loads(run("compare", model, "turned.safetensors", "--json").out)
-    assert told["matches"] == [2, 1, 3]
-    assert max(told["angle"]) < 1e-6
-    assert told["subspace_distance"] == pytest.approx(0, abs=1e-6)
-    assert "Distance of the subspaces" in run("compare", model, "turned.safetensors").out
+def test_compare_matches_components_before_measuring(run, model, pca):
+    facts = json.loads(run("compare", model, model, "--json").out)
+    assert facts["matches"] == [1, 2, 3]
+    assert max(facts["angle"]) < 1e-6
+    permuted = EigenGamePCA.load(model)
+    permuted.components_ = pca.components_[[1, 0, 2]]
+    permuted.save("permuted.safetensors")
+    facts = json.loads(run("compare", model, "permuted.safetensors", "--json").out)
+    assert facts["matches"] == [2, 1, 3]
+    assert max(facts["angle"]) < 1e-6
+    assert facts["subspace_distance"] == pytest.approx(0, abs=1e-6)
+    assert "Subspace distance" in run("compare", model, "permuted.safetensors").out
 
 
-def test_compare_refuses_other_features(run, data, model):
+def test_compare_rejects_other_features(run, data, model):
     run("fit", data, "-k", 2, "--columns", "0,1,2", "-o", "three.safetensors", "-q")
     done = run("compare", model, "three.safetensors")
     assert (done.code, "12 features" in done.err, "3: give" in done.err) == (1, True, True)
 
 
 def test_algorithms_lists_the_registry_and_auto(run):
-    told = json.loads(run("algorithms", "--json").out)["algorithms"]
-    assert set(told) == {"auto", *REGISTRY}
-    assert all(line.endswith(".") for line in told.values())
+    facts = json.loads(run("algorithms", "--json").out)["algorithms"]
+    assert set(facts) == {"auto", *REGISTRY}
+    assert all(line.endswith(".") for line in facts.values())
     done = run("algorithms")
     assert "covariance" in done.out
-    assert all(name in done.out for name in told)
+    assert all(name in done.out for name in facts)
 
 
-def test_completion_knows_the_algorithms_without_importing_them():
-    assert set(algorithm_names()) == {"auto", *REGISTRY}
+def test_the_list_of_algorithms_matches_the_registry():
+    assert list(ALGORITHMS) == ["auto", *REGISTRY]
 
 
-def test_report_is_written_from_a_model_alone_and_with_data(run, model, data):
+def test_report_is_written_with_and_without_data(run, model, data):
     pytest.importorskip("eigengame.report")
     assert "Written: model.html" in run("report", model).out
     done = run(
@@ -106,7 +106,7 @@ def test_report_is_written_from_a_model_alone_and_with_data(run, model, data):
     assert run("report", model).code == 1
 
 
-def test_report_takes_labels_from_a_column_or_a_file(run, files):
+def test_report_reads_labels_from_a_column_or_a_file(run, files):
     pytest.importorskip("eigengame.report")
     table, names = files / "data.csv", ",".join(f"f{i}" for i in range(12))
     run("fit", table, "-k", K, "--columns", names, "-o", "m.safetensors", "-q")
@@ -119,7 +119,7 @@ def test_report_takes_labels_from_a_column_or_a_file(run, files):
     assert (alone.code, "give DATA too" in alone.err) == (2, True)
 
 
-def test_demo_fits_shows_and_writes_a_report(run):
+def test_demo_prints_components_and_writes_a_report(run):
     pytest.importorskip("eigengame.report")
     done = run("demo")
     assert done.code == 0
@@ -128,7 +128,7 @@ def test_demo_fits_shows_and_writes_a_report(run):
     assert Path("eigengame-demo.html").is_file()
 
 
-def test_merge_aligns_columns_by_name_and_refuses_other_options(run, x, pca):
+def test_merge_aligns_columns_by_name_and_rejects_other_options(run, x, pca):
     names = [f"f{i}" for i in range(x.shape[1])]
     for name, order in (("one", slice(None)), ("two", slice(None, None, -1))):
         lines = [",".join(names[order]), *(",".join(map(repr, map(float, r[order]))) for r in x)]
@@ -143,7 +143,7 @@ def test_merge_aligns_columns_by_name_and_refuses_other_options(run, x, pca):
     assert (done.code, "center=True and center=False" in done.err) == (1, True)
 
 
-def test_merge_warns_where_only_one_model_has_names(run, x, data):
+def test_merge_warns_if_only_one_model_has_names(run, x, data):
     names = [f"f{i}" for i in range(x.shape[1])]
     lines = [",".join(names), *(",".join(map(repr, map(float, row))) for row in x)]
     Path("named.csv").write_text("\n".join(lines) + "\n")
@@ -155,7 +155,7 @@ def test_merge_warns_where_only_one_model_has_names(run, x, data):
     assert "order of features cannot be checked" in done.err
 
 
-def test_fit_that_forgets_is_refined_on_the_rows_as_they_are_weighted(run, x, data):
+def test_fit_with_forgetting_is_refined_on_weighted_rows(run, x, data):
     done = run("fit", data, "-k", K, "--forget", 0.99, "--tol", 0.01, "-q", "--json")
     assert sum(json.loads(done.out)["share"]) <= 1
     weights = 0.99 ** np.arange(ROWS)[::-1]
@@ -165,6 +165,6 @@ def test_fit_that_forgets_is_refined_on_the_rows_as_they_are_weighted(run, x, da
     assert metrics.angular_error(found, truth).max() < 0.01
 
 
-def test_fit_refuses_options_that_its_algorithm_makes_no_use_of(run, data):
+def test_fit_rejects_options_that_its_algorithm_does_not_use(run, data):
     done = run("fit", data, "-k", K, "--algorithm", "oja", "--tol", 0.01, "-q")
     assert (done.code, "tol=0.01" in done.err) == (1, True)

@@ -1,4 +1,4 @@
-"""The program as users start it: quick to help, and stopped without loss."""
+"""The program as a separate process: fast help, interruption and resumption."""
 
 import json
 import os
@@ -38,7 +38,7 @@ def test_help_and_version_do_not_import_jax():
     assert f"eigengame {eigengame.__version__}" in done.stdout
 
 
-def test_without_typer_it_says_what_to_install(tmp_path):
+def test_without_typer_a_message_names_the_extra_to_install(tmp_path):
     (tmp_path / "typer.py").write_text("raise ModuleNotFoundError('no', name='typer')\n")
     done = subprocess.run(
         [sys.executable, "-m", "eigengame"],
@@ -52,7 +52,7 @@ def test_without_typer_it_says_what_to_install(tmp_path):
     ]
 
 
-def test_a_reader_that_has_had_enough_is_no_error(program, model):
+def test_a_closed_pipe_gives_no_error_message(program, model):
     end, begin = os.pipe()
     os.close(end)
     running = program("inspect", model, "--json", stdout=begin)
@@ -61,13 +61,13 @@ def test_a_reader_that_has_had_enough_is_no_error(program, model):
     assert running.returncode == 1
 
 
-def test_completion_is_there_for_shells(program):
+def test_shell_completion(program):
     typed = {"COMP_WORDS": "eigengame fit data.npy --algorithm rem", "COMP_CWORD": "4"}
-    asked = program(_EIGENGAME_COMPLETE="complete_bash", **typed)
-    assert asked.communicate() == ("remembered\n", "")
+    completion = program(_EIGENGAME_COMPLETE="complete_bash", **typed)
+    assert completion.communicate() == ("remembered\n", "")
 
 
-def test_a_fit_stopped_twice_ends_as_one_that_was_not(program, tmp_path):
+def test_a_fit_interrupted_twice_equals_an_uninterrupted_fit(program, tmp_path):
     rows, data = np.random.default_rng(1).normal(size=(4000, FEATURES)), tmp_path / "slow.npy"
     np.save(data, rows.astype(np.float32))
     options = {"batch_size": 8, "random_state": 0}
@@ -81,13 +81,13 @@ def test_a_fit_stopped_twice_ends_as_one_that_was_not(program, tmp_path):
         running.send_signal(stop)
         out, err = running.communicate()
         assert (running.returncode, out) == (130, "")
-        said, typed = err.splitlines()
-        assert "saved in the run: make the same call again" in said
-        reached.append(int(said.split("after ")[1].split(" rows")[0]))
-        assert shlex.split(typed) == ["python", "-m", "eigengame", *map(str, command)]
+        message, command_line = err.splitlines()
+        assert "saved in the run: make the same call again" in message
+        reached.append(int(message.split("after ")[1].split(" rows")[0]))
+        assert shlex.split(command_line) == ["python", "-m", "eigengame", *map(str, command)]
         assert not (tmp_path / "slow.safetensors").exists()
     assert 0 < reached[0] <= reached[1] < 4000
-    running = program(*shlex.split(typed)[3:])
+    running = program(*shlex.split(command_line)[3:])
     assert json.loads(running.communicate()[0])["rows"] == 4000
     again = EigenGamePCA.load(tmp_path / "slow.safetensors")
     np.testing.assert_array_equal(again.components_, whole.components_)
@@ -95,20 +95,20 @@ def test_a_fit_stopped_twice_ends_as_one_that_was_not(program, tmp_path):
 
 
 def wait_for_another_line(path, running):
-    """Wait until a run has begun to read."""
+    """Wait until a run has written another line of its log."""
     before = path.read_text().count("\n") if path.exists() else 0
     while not path.exists() or path.read_text().count("\n") == before:
         assert running.poll() is None, running.communicate()
         time.sleep(0.01)
 
 
-def test_what_is_compiled_is_kept_for_the_next_command(program, tmp_path, data):
+def test_compiled_programs_are_cached_for_the_next_command(program, tmp_path, data):
     folder, blocked = tmp_path / "kept", tmp_path / "file"
     blocked.write_text("")
-    # A place that cannot be had is no reason to fail.
+    # A cache folder that cannot be created is not an error.
     for place in (folder, blocked):
         arguments = ("fit", data, "-k", "2", "--quiet", "--force")
         with program(*arguments, EIGENGAME_CACHE=str(place)) as done:
-            said = done.communicate(timeout=120)
-        assert done.returncode == 0, said
+            output = done.communicate(timeout=120)
+        assert done.returncode == 0, output
     assert any(folder.iterdir())

@@ -1,4 +1,4 @@
-"""`eigengame transform`: scores in any format, block by block, whole or not at all."""
+"""`eigengame transform`: scores in every format, written block by block and atomically."""
 
 import json
 from pathlib import Path
@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from eigengame import EigenGamePCA
-from eigengame._system.files import StorageError
-from eigengame.cli.scores import WRITERS, write_scores
+from eigengame._system.atomic_write import StorageError
+from eigengame.cli.score_writer import WRITERS, write_scores
 from eigengame.sources import SourceError
 
 from .conftest import ROWS, K
@@ -35,7 +35,7 @@ def ending(request):
     return request.param
 
 
-def test_scores_are_those_of_the_library_in_every_format(run, model, data, pca, x, ending):
+def test_scores_equal_those_of_the_library_in_every_format(run, model, data, pca, x, ending):
     target = Path(f"scores{ending}")
     done = run("transform", model, data, "-o", target, "--json")
     assert json.loads(done.out)["rows"] == ROWS
@@ -45,28 +45,28 @@ def test_scores_are_those_of_the_library_in_every_format(run, model, data, pca, 
     assert [path.name for path in Path.cwd().iterdir()] == [target.name]
 
 
-def test_they_are_written_block_by_block(tmp_path, ending):
+def test_scores_are_written_block_by_block(tmp_path, ending):
     blocks = [np.arange(6.0).reshape(2, 3), np.ones((2, 3)), np.zeros((1, 3))]
     target = tmp_path / f"scores{ending}"
     assert write_scores(target, iter(blocks), 3) == 5
     np.testing.assert_array_equal(read(target), np.concatenate(blocks))
 
 
-def test_no_rows_make_an_empty_file(tmp_path, ending):
+def test_no_rows_give_an_empty_file(tmp_path, ending):
     target = tmp_path / f"scores{ending}"
     assert write_scores(target, iter([]), 3) == 0
     if ending != ".csv":
         assert read(target).shape == (0, 3)
 
 
-def test_a_failure_half_way_leaves_what_was_there(tmp_path, ending):
+def test_a_read_error_leaves_the_old_file(tmp_path, ending):
     def failing():
         yield np.ones((2, 3))
         raise OSError(5, "Input/output error")
 
     target = tmp_path / f"scores{ending}"
     write_scores(target, iter([np.zeros((2, 3))]), 3)
-    with pytest.raises(SourceError, match="could not be read to its end"):
+    with pytest.raises(SourceError, match="could not be read to the end"):
         write_scores(target, failing(), 3)
     np.testing.assert_array_equal(read(target), np.zeros((2, 3)))
     assert [path.name for path in tmp_path.iterdir()] == [target.name]
@@ -74,7 +74,7 @@ def test_a_failure_half_way_leaves_what_was_there(tmp_path, ending):
     np.testing.assert_array_equal(read(target), np.ones((3, 3)))
 
 
-def test_a_full_disk_is_told_and_leaves_nothing(tmp_path, ending, monkeypatch):
+def test_a_full_disk_is_reported_and_leaves_no_file(tmp_path, ending, monkeypatch):
     def full(draft, blocks, names):
         draft.mkdir() if ending == ".zarr" else draft.touch()
         raise OSError(28, "No space left on device")
@@ -85,7 +85,7 @@ def test_a_full_disk_is_told_and_leaves_nothing(tmp_path, ending, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
-def test_columns_of_a_table_are_those_of_the_fit_in_their_order(run, files, x):
+def test_columns_of_a_table_are_those_of_the_fit_in_the_same_order(run, files, x):
     table, columns = files / "data.csv", "f3,f0,f1"
     run("fit", table, "-k", 2, "--columns", columns, "-o", "m.safetensors", "-q")
     lines = [line.split(",") for line in table.read_text().splitlines()]
@@ -105,7 +105,7 @@ def test_the_scores_are_named_after_the_data(run, model, data):
     assert np.load("data-scores.npy").shape == (ROWS, K)
 
 
-def test_counts_of_a_table_are_normalised_by_all_of_its_columns(run):
+def test_counts_of_a_table_are_normalised_by_the_total_of_all_columns(run):
     rng = np.random.default_rng(0)
     table = rng.poisson(3.0, (60, 5)) + 1
     names = "abcde"

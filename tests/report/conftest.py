@@ -1,4 +1,4 @@
-"""One fit for all pages of real data."""
+"""One fit for all reports on real data."""
 
 import pytest
 from sklearn.datasets import load_digits

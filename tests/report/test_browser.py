@@ -1,4 +1,4 @@
-"""The page in a real browser: Chromium, without a window."""
+"""The page in headless Chromium."""
 
 import base64
 import io
@@ -12,7 +12,7 @@ from PIL import Image
 from sklearn.datasets import load_digits
 
 from eigengame.report import write_report
-from tests.report.making import HOSTILE, layered, made
+from tests.report.models import HOSTILE, make_layered_model, make_model
 
 selenium = pytest.importorskip("selenium", reason="selenium is not installed: pip install selenium")
 
@@ -54,7 +54,7 @@ def browser():
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory, fitted):
-    """Return pages by name: digits as pictures, one pass of named columns, and awkward ones."""
+    """Return pages by name: digits as images, a one-pass fit with named columns, and corner cases."""
     folder = tmp_path_factory.mktemp("pages")
     digits = load_digits()
     rows = np.random.default_rng(0).normal(size=(80, 12))
@@ -66,15 +66,15 @@ def pages(tmp_path_factory, fitted):
         ),
         "loadings": write_report(fitted, folder / "loadings.html", **titled),
         "estimate": write_report(
-            made(k=6, kind="estimate"), folder / "estimate.html", data=rows,
+            make_model(k=6, kind="estimate"), folder / "estimate.html", data=rows,
             labels=rows[:, 0], feature_names=[f"a rather long name of feature {i}" for i in range(12)],
         ),
-        "one": write_report(made(k=1), folder / "one.html", data=rows),
-        "layers": write_report(layered(), folder / "layers.html"),
-        "many": write_report(made(k=200, d=210), folder / "many.html"),
-        "colour": write_report(made(k=5, d=300), folder / "colour.html", image_shape=(10, 10, 3)),
+        "one": write_report(make_model(k=1), folder / "one.html", data=rows),
+        "layers": write_report(make_layered_model(), folder / "layers.html"),
+        "many": write_report(make_model(k=200, d=210), folder / "many.html"),
+        "colour": write_report(make_model(k=5, d=300), folder / "colour.html", image_shape=(10, 10, 3)),
         "hostile": write_report(
-            made(), folder / "hostile.html", data=rows, labels=[HOSTILE, "b"] * 40,
+            make_model(), folder / "hostile.html", data=rows, labels=[HOSTILE, "b"] * 40,
             feature_names=[HOSTILE + str(i) for i in range(12)], title=HOSTILE,
         ),
     }  # fmt: skip
@@ -82,7 +82,7 @@ def pages(tmp_path_factory, fitted):
 
 @pytest.fixture
 def visit(browser, pages):
-    """Return a way to open a page at a size; no page may complain."""
+    """Return a function that opens a page at a size; the browser must log no warnings."""
 
     def open_page(name, size=WIDE, scheme="light"):
         browser.execute_cdp_cmd(
@@ -99,8 +99,8 @@ def visit(browser, pages):
         return browser
 
     yield open_page
-    complaints = [entry for entry in browser.get_log("browser") if entry["level"] != "INFO"]
-    assert complaints == []
+    warnings = [entry for entry in browser.get_log("browser") if entry["level"] != "INFO"]
+    assert warnings == []
 
 
 def find(browser, selector):
@@ -108,27 +108,27 @@ def find(browser, selector):
 
 
 def pixels(browser, selector):
-    """Return what a canvas shows, as text that changes with it."""
+    """Return the content of a canvas as a data URL."""
     return browser.execute_script(f"return document.querySelector({selector!r}).toDataURL()")
 
 
 def hover(browser, element, across=0, down=0):
-    """Bring an element into view, and the pointer over it once the page has come to rest."""
+    """Scroll to an element, and move the pointer over it once the page has stopped scrolling."""
     browser.execute_async_script(
         "arguments[0].scrollIntoView({block: 'center'});"
         "requestAnimationFrame(() => requestAnimationFrame(arguments[1]))",
         element,
     )
-    for step in (3, 0):  # a pointer that was there already has to move
+    for step in (3, 0):  # the pointer has to move even if it is there already
         ActionChains(browser).move_to_element_with_offset(element, across + step, down).perform()
 
 
-# ---------------------------------------------------------------------- drawn
+# ---------------------------------------------------------------------- drawing
 
 
 @pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
 @pytest.mark.parametrize("name", ["digits", "loadings", "estimate", "one", "many", "colour"])
-def test_every_page_is_drawn_and_never_wider_than_the_screen(visit, name, size):
+def test_every_page_is_drawn_and_fits_the_width_of_the_screen(visit, name, size):
     browser = visit(name, size)
     assert browser.execute_script("return document.documentElement.scrollWidth") <= size[0]
     for chart in CHARTS[: 3 if name in ("estimate", "one") else 4]:
@@ -142,16 +142,16 @@ def test_every_page_is_drawn_and_never_wider_than_the_screen(visit, name, size):
     assert len(browser.find_elements(By.CSS_SELECTOR, "#table tbody tr")) > 0
 
 
-def test_bars_are_as_tall_as_the_variances(visit):
+def test_the_height_of_bars_is_proportional_to_variance(visit):
     browser = visit("many")
-    tall = [
+    heights = [
         float(bar.get_attribute("height")) for bar in browser.find_elements(By.CSS_SELECTOR, ".bar")
     ]
-    assert len(tall) == 200
-    assert tall[0] / tall[1] == pytest.approx(2, rel=0.01)
+    assert len(heights) == 200
+    assert heights[0] / heights[1] == pytest.approx(2, rel=0.01)
 
 
-def test_every_level_of_trust_has_its_own_look(visit):
+def test_every_level_of_trust_has_its_own_style(visit):
     browser = visit("many")
     for level in ("near", "rough", "unsure"):
         assert browser.find_elements(By.CSS_SELECTOR, f"#scree .bar.{level}")
@@ -163,7 +163,7 @@ def test_every_level_of_trust_has_its_own_look(visit):
     assert "within π/32" in find(browser, "#trust").text
 
 
-def test_an_estimate_claims_no_trust_and_says_why_penalties_are_missing(visit):
+def test_an_estimate_has_no_levels_of_trust_and_explains_missing_penalties(visit):
     browser = visit("estimate")
     assert browser.find_elements(By.CSS_SELECTOR, ".bar.unmeasured")
     assert not browser.find_elements(By.CSS_SELECTOR, ".bar.near, .bar.rough, .bar.unsure")
@@ -171,11 +171,11 @@ def test_an_estimate_claims_no_trust_and_says_why_penalties_are_missing(visit):
     assert "nothing is guaranteed" in find(browser, "#verdict").text
 
 
-def test_without_data_the_page_says_how_to_get_the_scatter(visit):
+def test_without_data_the_page_explains_how_to_get_the_scatter_plot(visit):
     assert "data=X, labels=y" in find(visit("loadings"), "#scores").text
 
 
-def test_text_that_looks_like_html_is_shown_as_text(visit):
+def test_html_in_texts_is_shown_as_text(visit):
     browser = visit("hostile")
     assert find(browser, "h1").text == HOSTILE
     assert find(browser, ".class span").text == HOSTILE
@@ -183,16 +183,16 @@ def test_text_that_looks_like_html_is_shown_as_text(visit):
 
 
 def test_dark_pages_are_dark(visit):
-    look = "return getComputedStyle(document.body).backgroundColor"
-    assert visit("digits").execute_script(look) == "rgb(246, 246, 243)"
-    assert visit("digits", scheme="dark").execute_script(look) == "rgb(15, 18, 21)"
+    background = "return getComputedStyle(document.body).backgroundColor"
+    assert visit("digits").execute_script(background) == "rgb(246, 246, 243)"
+    assert visit("digits", scheme="dark").execute_script(background) == "rgb(15, 18, 21)"
 
 
 # ---------------------------------------------------------------------- hover
 
 
 @pytest.mark.parametrize("chart", CHARTS)
-def test_hover_over_a_chart_says_what_is_there(visit, chart):
+def test_hover_over_a_chart_shows_the_component(visit, chart):
     browser = visit("digits")
     assert not find(browser, "#tip").is_displayed()
     hover(browser, find(browser, f"{chart} .plot svg"))
@@ -202,26 +202,26 @@ def test_hover_over_a_chart_says_what_is_there(visit, chart):
     assert not find(browser, "#tip").is_displayed()
 
 
-def test_hover_over_the_scatter_names_the_row_its_label_and_scores(visit):
+def test_hover_over_the_scatter_plot_shows_row_label_and_scores(visit):
     browser = visit("digits")
     hover(browser, find(browser, ".scatter"), 30, 10)
-    said = find(browser, "#tip").text
-    assert said.startswith("Row ")
-    assert "label" in said
-    assert "component 1" in said
-    assert "component 2" in said
+    tip = find(browser, "#tip").text
+    assert tip.startswith("Row ")
+    assert "label" in tip
+    assert "component 1" in tip
+    assert "component 2" in tip
 
 
-def test_hover_over_a_picture_says_the_loading(visit):
+def test_hover_over_an_image_shows_the_loading(visit):
     browser = visit("colour")
     hover(browser, find(browser, ".picture[data-plane=green]"), 4, 4)
     heading, name, value = find(browser, "#tip").text.split("\n")
     assert (heading, name) == ("Row 5, column 5", "green")
-    loading = made(k=5, d=300).components_[0].reshape(10, 10, 3)[5, 5, 1]
+    loading = make_model(k=5, d=300).components_[0].reshape(10, 10, 3)[5, 5, 1]
     assert float(value.replace("−", "-")) == pytest.approx(loading, abs=0.005)
 
 
-def test_arrow_keys_walk_along_a_chart(visit):
+def test_arrow_keys_move_along_a_chart(visit):
     browser = visit("digits")
     find(browser, "#scree .plot svg").send_keys(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT)
     assert find(browser, "#tip strong").text == "Component 2"
@@ -241,7 +241,7 @@ def test_log_and_linear_switch(visit):
     assert find(browser, "#scree svg").get_attribute("innerHTML") == before
 
 
-def test_axes_of_the_scatter_can_be_chosen(visit):
+def test_axes_of_the_scatter_plot_can_be_chosen(visit):
     browser = visit("digits")
     before = pixels(browser, ".scatter canvas")
     Select(find(browser, "select[data-axis=x]")).select_by_value("3")
@@ -249,15 +249,15 @@ def test_axes_of_the_scatter_can_be_chosen(visit):
     assert "component 3" in find(browser, ".scatter").get_attribute("aria-label")
 
 
-def test_a_drag_of_the_mouse_looks_closer_and_a_button_goes_back(visit):
+def test_a_drag_of_the_mouse_zooms_in_and_a_button_resets_the_zoom(visit):
     browser = visit("digits")
     full = pixels(browser, ".scatter canvas")
-    whole = find(browser, "#scores .controls button")
-    assert not whole.is_displayed()
+    reset = find(browser, "#scores .controls button")
+    assert not reset.is_displayed()
     hover(browser, find(browser, ".scatter"), -60, -60)
     ActionChains(browser).click_and_hold().move_by_offset(120, 90).release().perform()
     assert pixels(browser, ".scatter canvas") != full
-    whole.click()
+    reset.click()
     assert pixels(browser, ".scatter canvas") == full
 
 
@@ -292,8 +292,8 @@ def test_the_component_is_switched_by_button_slider_key_thumb_and_click(visit):
     switched_to(9)
     hover(browser, find(browser, "#scree .plot svg"))
     ActionChains(browser).click().perform()
-    said = find(browser, "#tip strong").text
-    switched_to(int(said.removeprefix("Component ")))
+    heading = find(browser, "#tip strong").text
+    switched_to(int(heading.removeprefix("Component ")))
     assert len(set(seen)) == len(seen)
 
 
@@ -304,7 +304,7 @@ def test_the_loadings_are_switched_too(visit):
     assert find(browser, "#components .plot").text != before
 
 
-def test_layers_of_a_network_are_drawn_and_lead_to_their_components(visit):
+def test_layers_of_a_network_are_drawn_and_select_components(visit):
     browser = visit("layers")
     cells = browser.find_elements(By.CSS_SELECTOR, "#layers .cell")
     assert len(cells) == 2 * 3
@@ -335,17 +335,17 @@ def test_the_table_is_sorted_and_copied(visit):
     assert float(lines[1].split("\t")[1]) == pytest.approx(179.0, rel=0.01)
 
 
-# ---------------------------------------------------------------------- pictures of the page
+# ---------------------------------------------------------------------- screenshots
 
 PARTS = ("#scree .plot", "#total .plot", ".scatter", ".panels", ".walk")
-"""Not the points of angle and penalty: few, small, and for a converged fit near rounding."""
+"""Without the points of angle and penalty: few, small, and for a converged fit at the level of rounding."""
 GRID = (32, 20)
 TOLERANCE = 2.0
-"""Mean difference of a part's cells, of 255, that fonts and rounding may make."""
+"""Mean difference of cells, out of 255, that is tolerated for fonts and rounding."""
 
 
-def picture_of(browser, selector):
-    """Return part of the page as a picture."""
+def screenshot_of(browser, selector):
+    """Return a screenshot of a part of the page."""
     x, y, width, height = browser.execute_script(
         "const box = document.querySelector(arguments[0]).getBoundingClientRect();"
         "return [box.left + scrollX, box.top + scrollY, box.width, box.height]",
@@ -359,22 +359,22 @@ def picture_of(browser, selector):
 
 
 def grids_of(browser):
-    """Return every part in few cells of mean colour, one part below the other."""
+    """Return every part as a grid of mean colours, one part below the other."""
     return np.concatenate(
-        [picture_of(browser, part).resize(GRID, Image.Resampling.BOX) for part in PARTS]
+        [screenshot_of(browser, part).resize(GRID, Image.Resampling.BOX) for part in PARTS]
     )
 
 
 def differences(one, other):
-    """Return how far the colours of each part are apart, by its name."""
+    """Return the mean difference of colours of each part, by its name."""
     apart = np.abs(one.astype(float) - other.astype(float))
     return dict(zip(PARTS, apart.reshape(len(PARTS), -1).mean(axis=1).tolist(), strict=True))
 
 
 @pytest.mark.parametrize(("name", "size"), [("wide", WIDE), ("phone", PHONE)])
-def test_the_page_looks_as_it_did(visit, name, size, tmp_path):
+def test_the_page_matches_its_reference_screenshot(visit, name, size, tmp_path):
     browser = visit("digits", size)
-    whole = picture_of(browser, "html")
+    whole = screenshot_of(browser, "html")
     whole.save(tmp_path / "seen.png")
     assert whole.size[0] == size[0]
     assert np.asarray(whole, float).std() > 10  # not blank
@@ -384,12 +384,12 @@ def test_the_page_looks_as_it_did(visit, name, size, tmp_path):
     with Image.open(reference) as before:
         apart = differences(seen, np.asarray(before.convert("RGB")))
     assert max(apart.values()) < TOLERANCE, (
-        f"parts differ by {apart}: look at {tmp_path / 'seen.png'}, and where that is as meant, "
-        "write it down by EIGENGAME_NEW_REFERENCES=1"
+        f"parts differ by {apart}: see {tmp_path / 'seen.png'}; if the change is intended, "
+        "write a new reference with EIGENGAME_NEW_REFERENCES=1"
     )
 
 
-def test_the_measure_sees_what_is_missing_and_hardly_minds_the_font(visit):
+def test_the_comparison_detects_missing_marks_and_tolerates_fonts(visit):
     browser = visit("digits")
     whole = grids_of(browser)
     style = "const style = document.createElement('style'); style.textContent = arguments[0];"

@@ -10,7 +10,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 from eigengame import Checkpoint, EigenGamePCA, Interrupted
-from eigengame._system.files import written_whole
+from eigengame._system.atomic_write import atomic_write
 from eigengame.solver.checkpoint import CheckpointError, CheckpointStore
 
 X = load_digits().data.astype("float32").repeat(3, axis=0)
@@ -157,7 +157,9 @@ def test_a_full_disk_leaves_the_last_good_checkpoint(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(CheckpointError, match=r"No space left on device.*still good"):
+    with pytest.raises(
+        CheckpointError, match=r"No space left on device.*any earlier version is unchanged"
+    ):
         keeper.write(0, {"a": np.zeros(4)}, 20)
     keeper.close()
     monkeypatch.undo()
@@ -170,7 +172,7 @@ def test_a_full_disk_leaves_the_last_good_checkpoint(tmp_path, monkeypatch):
 
 def test_a_file_is_whole_or_absent(tmp_path):
     def half_written():
-        with written_whole(tmp_path / "model") as draft:
+        with atomic_write(tmp_path / "model") as draft:
             draft.write_text("half")
             raise RuntimeError
 

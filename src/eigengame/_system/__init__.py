@@ -1,1 +1,1 @@
-"""What the package needs of the machine: free memory, files, locks, the compilation cache."""
+"""Services of the operating system: free memory, atomic writes, locks, the compilation cache."""

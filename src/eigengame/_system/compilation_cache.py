@@ -1,4 +1,4 @@
-"""Compiled updates kept on disk, so that the next process starts without compiling."""
+"""On-disk cache of compiled programs, so that later processes start without compiling."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import jax
 
 
 def keep_compilations(folder: str | os.PathLike[str] | None = None) -> Path:
-    """Keep what JAX compiles in a folder, and take it from there: call once, before fitting.
+    """Cache compiled JAX programs in a folder and return it; call once, before fitting.
 
     Parameters
     ----------
     folder : path, optional
-        `~/.cache/eigengame` by default, or what the variable `EIGENGAME_CACHE` names.
+        By default the environment variable `EIGENGAME_CACHE`, or `~/.cache/eigengame` if it is not set.
     """
     named = folder or os.environ.get("EIGENGAME_CACHE")
     chosen = Path(named) if named else Path.home() / ".cache" / "eigengame"
     chosen.mkdir(parents=True, exist_ok=True)
     jax.config.update("jax_compilation_cache_dir", str(chosen))
-    # Ours are many small programs: each is worth keeping, however quickly it was compiled.
+    # The package compiles many small programs: by default JAX would not cache them.
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
     return chosen

@@ -1,4 +1,4 @@
-"""One run for each folder: a lock that the system takes back when a process ends, however that is."""
+"""Exclusive lock on a folder, which the operating system releases when the process ends or crashes."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from collections.abc import Callable
 from pathlib import Path
 
 LOCK = "run.lock"
-"""The file that is locked. It stays: whoever removes it could remove the lock of the next run."""
+"""Name of the locked file. It is never deleted: a process could delete the lock of the next run."""
 
 HELD = (errno.EWOULDBLOCK, errno.EACCES, errno.EAGAIN)
-"""What the system answers where another process has the lock."""
+"""Error numbers of `flock` when another process holds the lock."""
 
 
-class InUse(Exception):
-    """Another run holds the folder; the text says which process, where it is known."""
+class FolderInUse(Exception):
+    """Another run holds the lock; the message names its process, if known."""
 
 
 class FolderLock:
-    """The lock of a folder, held until `close`.
+    """Lock on a folder, held until `close`.
 
-    Where the system or the file system has no `flock`, or the folder cannot be written to, nothing is locked.
+    Without `flock` in the operating system or the file system, or without write access, nothing is locked.
 
     Parameters
     ----------
@@ -47,20 +47,20 @@ class FolderLock:
             owner = _read(number)
             self.close()
             if error.errno in HELD:
-                raise InUse(owner) from None
+                raise FolderInUse(owner) from None
             return
         with contextlib.suppress(OSError):
             os.ftruncate(number, 0)
             os.pwrite(number, f"process {os.getpid()} on {socket.gethostname()}".encode(), 0)
 
     def close(self) -> None:
-        """Give the folder to the next run."""
+        """Release the lock."""
         if self._close is not None:
             self._close()
 
 
 def _release(number: int, owner: int) -> None:
-    """Unlock and close the file; a forked child has a copy of it, and only closes that."""
+    """Unlock and close the file. A forked child process closes its copy only."""
     import fcntl
 
     with contextlib.suppress(OSError):
@@ -70,15 +70,15 @@ def _release(number: int, owner: int) -> None:
 
 
 def _read(number: int) -> str:
-    """Return what the owner of the lock wrote about itself."""
+    """Return the description that the owner of the lock wrote to the file."""
     with contextlib.suppress(OSError):
         return os.pread(number, 200, 0).decode(errors="replace")
     return ""
 
 
-def alive(process: int) -> bool:
-    """Say whether a process with this id may still run on this machine; True where nobody can tell."""
-    if os.name != "posix":  # elsewhere the same call ends the process
+def may_be_running(process: int) -> bool:
+    """Return whether a process with this id may exist on this machine; True if unknown."""
+    if os.name != "posix":  # on Windows os.kill would end the process
         return True
     try:
         os.kill(process, 0)

@@ -1,4 +1,4 @@
-"""Memory of the host."""
+"""Free memory of the host."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def free_memory() -> int | None:
-    """Return the free bytes of the host; None if unknown."""
+    """Return the free host memory in bytes, or None if unknown."""
     meminfo = Path("/proc/meminfo")
     if not meminfo.exists():
         return None

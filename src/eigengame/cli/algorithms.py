@@ -1,12 +1,12 @@
-"""`eigengame algorithms`: what --algorithm can name."""
+"""`eigengame algorithms`: list the values of --algorithm."""
 
 from __future__ import annotations
 
 import sys
 
+from eigengame.cli.errors import handle_errors
 from eigengame.cli.options import Json
-from eigengame.cli.running import guarded
-from eigengame.cli.showing import show, show_json, show_table
+from eigengame.cli.output import print_json, print_table
 
 EXAMPLES = (
     "eigengame algorithms",
@@ -14,23 +14,25 @@ EXAMPLES = (
 )
 
 AUTO = (
-    "The covariance in one pass where features are few (the route `covariance`), else remembered."
+    "Covariance matrix in one pass if there are few features (route `covariance`), else remembered."
 )
 
 
-@guarded
+@handle_errors
 def algorithms(json: Json = False) -> None:
-    """List the algorithms that `fit` can play, with a line on each."""
+    """List the algorithms, with a one-line description of each."""
     from eigengame.algorithms import REGISTRY
 
-    lines = {"auto": AUTO} | {name: _line(made.__module__) for name, made in REGISTRY.items()}
+    lines = {"auto": AUTO} | {name: _summary(made.__module__) for name, made in REGISTRY.items()}
     if json:
-        show_json({"algorithms": lines, "default": "remembered"})
+        print_json({"algorithms": lines, "default": "remembered"})
         return
-    show_table(("--algorithm", "what it is"), lines.items())
-    show("The default is remembered: one pass, no step size, models that merge and go on.")
+    print_table(("--algorithm", "description"), lines.items())
+    print(
+        "The default is remembered: one pass, no step size, and models that can be merged and updated."
+    )
 
 
-def _line(module: str) -> str:
-    """Return the first sentence of the file that holds an algorithm, without its maths signs."""
+def _summary(module: str) -> str:
+    """Return the first docstring line of an algorithm's module, without dollar signs."""
     return (sys.modules[module].__doc__ or "").strip().splitlines()[0].replace("$", "")

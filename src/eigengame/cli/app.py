@@ -1,4 +1,4 @@
-"""The commands put together, and the one place where usage errors become a line and an exit code."""
+"""The application with all its commands, and the messages of usage errors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from eigengame.cli import (
     reproduce,
     transform,
 )
-from eigengame.cli.running import OK, STOPPED, USAGE, say
+from eigengame.cli.errors import OK, STOPPED, USAGE, print_message
 
 COMMANDS = (
     fit,
@@ -47,15 +47,15 @@ app = typer.Typer(
 )
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(requested: bool) -> None:
+    if requested:
         print(f"eigengame {__version__}")
         raise typer.Exit
 
 
 @app.callback(
     epilog="Examples:\n\n  eigengame demo\n\n  eigengame fit data.npy -k 16\n\n"
-    "  eigengame fit --help\n\nExit codes: 0 fine, 1 could not do it, 2 wrong usage, 130 stopped by hand."
+    "  eigengame fit --help\n\nExit codes: 0 success, 1 failure, 2 wrong usage, 130 interrupted."
 )
 def eigengame_(
     version: Annotated[
@@ -63,7 +63,7 @@ def eigengame_(
         typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
     ] = False,
 ) -> None:
-    """Principal components of data too long, wide or fast for other tools, with a certificate."""
+    """Principal components of large or streaming data, with a certificate of their accuracy."""
 
 
 for module in COMMANDS:
@@ -73,23 +73,23 @@ for module in COMMANDS:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one command and return its exit code; what cannot be used is told in a line or two."""
+    """Run one command and return its exit code; print usage errors in one line."""
     command: Any = typer.main.get_command(app)
     try:
         code = command.main(
             list(arguments) or ["--help"], prog_name="eigengame", standalone_mode=False
         )
     except KeyboardInterrupt:
-        say("stopped.")
+        print_message("stopped.")
         return STOPPED
     except Exception as error:
-        # Usage errors are click's, which typer may carry under a name of its own.
+        # Usage errors are exceptions of click, which typer may vendor under another module name.
         if not hasattr(error, "format_message"):
             raise
         context = getattr(error, "ctx", None)
         path = context.command_path if context is not None else "eigengame"
-        said = str(error.format_message()).rstrip(".")
-        say(f"{said}. See {path} --help.")
+        message = str(error.format_message()).rstrip(".")
+        print_message(f"{message}. See {path} --help.")
         return USAGE
     finally:
         sys.stderr.flush()

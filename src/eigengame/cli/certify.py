@@ -1,4 +1,4 @@
-"""`eigengame certify`: how far to trust a model's components, measured on data."""
+"""`eigengame certify`: measure the accuracy of a model's components on data."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from typing import Annotated
 
 import typer
 
-from eigengame.cli.opening import Opening, opened_for_model
-from eigengame.cli.options import Data, Force, Json, ModelFile, Quiet, grouped
-from eigengame.cli.running import guarded, keep_compiled
-from eigengame.cli.showing import facts_of, show, show_components, show_json
-from eigengame.cli.targets import refuse_target
-from eigengame.cli.watching import watchers
+from eigengame.cli.data_options import DataOptions, open_for_model
+from eigengame.cli.errors import handle_errors
+from eigengame.cli.fitting import use_compilation_cache
+from eigengame.cli.options import Data, Force, Json, ModelFile, Quiet, option_group
+from eigengame.cli.output import model_summary, print_components, print_json
+from eigengame.cli.output_paths import check_output_path
+from eigengame.cli.progress_display import make_watchers
 
 EXAMPLES = (
     "eigengame certify model.safetensors data.npy",
@@ -20,36 +21,36 @@ EXAMPLES = (
 )
 
 
-@guarded
-@grouped(Opening, "opening")
+@handle_errors
+@option_group(DataOptions, "data_options")
 def certify(
     model: ModelFile,
     data: Data,
-    opening: Opening,
+    data_options: DataOptions,
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", help="Write the model with this certificate, too."),
+        typer.Option("-o", "--output", help="Also write the model with the new certificate."),
     ] = None,
     force: Force = False,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
-    """Measure the components of MODEL on DATA, and bound the angle of each to the true one.
+    """Measure the components of MODEL on DATA, and bound the angle of each to the true component.
 
-    Reads the data at most five times, in float64. Nothing about the fit is assumed.
+    Reads the data at most five times, in float64. The bounds do not depend on how the model was fitted.
     """
     if output is not None:
-        refuse_target(output, (".safetensors",), force=force)
+        check_output_path(output, (".safetensors",), force=force)
     from eigengame import EigenGamePCA
 
-    keep_compiled()
+    use_compilation_cache()
     pca = EigenGamePCA.load(model)
-    pca.certify(opened_for_model(data, opening, pca), progress=watchers(quiet))
+    pca.certify(open_for_model(data, data_options, pca), progress=make_watchers(quiet))
     if output is not None:
         pca.save(output)
     if json:
-        show_json({"model": model, "data": data, "output": output} | facts_of(pca))
+        print_json({"model": model, "data": data, "output": output} | model_summary(pca))
         return
-    show_components(pca)
+    print_components(pca)
     if output is not None:
-        show(f"Written: {output}")
+        print(f"Written: {output}")

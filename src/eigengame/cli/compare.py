@@ -1,10 +1,10 @@
-"""`eigengame compare`: how far two models are from each other."""
+"""`eigengame compare`: angles between the components of two models."""
 
 from __future__ import annotations
 
+from eigengame.cli.errors import handle_errors
 from eigengame.cli.options import Json, ModelFile
-from eigengame.cli.running import guarded
-from eigengame.cli.showing import show, show_json, show_table
+from eigengame.cli.output import print_json, print_table
 
 EXAMPLES = (
     "eigengame compare one-pass.safetensors refined.safetensors",
@@ -12,11 +12,12 @@ EXAMPLES = (
 )
 
 
-@guarded
+@handle_errors
 def compare(first: ModelFile, second: ModelFile, json: Json = False) -> None:
-    """Compare two models: the angle between matching components, and between the spaces they span.
+    """Compare two models: angles between matching components, and the distance between their subspaces.
 
-    Each component of the first is matched to one of the second; where one has more, the last are left out.
+    Each component of the first model is matched with one of the second. If one model has more components, its last
+    ones are ignored.
     """
     import numpy as np
 
@@ -26,7 +27,7 @@ def compare(first: ModelFile, second: ModelFile, json: Json = False) -> None:
     if one.n_features_in_ != other.n_features_in_:
         raise ValueError(
             f"{first} has {one.n_features_in_} features and {second} {other.n_features_in_}: "
-            "give models of the same columns."
+            "give models of the same features."
         )
     k = min(one.n_components_, other.n_components_)
     truth, players = (np.asarray(model.components_[:k], np.float64) for model in (one, other))
@@ -35,10 +36,10 @@ def compare(first: ModelFile, second: ModelFile, json: Json = False) -> None:
     distance = max(float(metrics.subspace_distance(players, truth)), 0.0)
     if json:
         facts = {"models": [first, second], "components": k, "matches": order + 1}
-        show_json(facts | {"angle": angles, "subspace_distance": distance})
+        print_json(facts | {"angle": angles, "subspace_distance": distance})
         return
-    show_table(
-        ("component", "matches", "angle (rad)", "variance", "variance there"),
+    print_table(
+        ("component", "matches", "angle (rad)", "variance", "variance (second)"),
         [
             (
                 str(i + 1),
@@ -50,4 +51,4 @@ def compare(first: ModelFile, second: ModelFile, json: Json = False) -> None:
             for i in range(k)
         ],
     )
-    show(f"Distance of the subspaces: {distance:.2g} (0 the same, 1 at right angles).")
+    print(f"Subspace distance: {distance:.2g} (0: same subspace, 1: orthogonal subspaces).")

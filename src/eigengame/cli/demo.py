@@ -1,4 +1,4 @@
-"""`eigengame demo`: the main job on data that comes with scikit-learn."""
+"""`eigengame demo`: a fit and a report on the digits dataset of scikit-learn."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from typing import Annotated
 
 import typer
 
+from eigengame.cli.errors import handle_errors
+from eigengame.cli.fitting import use_compilation_cache
 from eigengame.cli.options import Json
-from eigengame.cli.running import guarded, keep_compiled
-from eigengame.cli.showing import facts_of, show, show_components, show_ending, show_json
-from eigengame.cli.targets import refuse_target
+from eigengame.cli.output import model_summary, print_components, print_json, print_outcome
+from eigengame.cli.output_paths import check_output_path
 
 EXAMPLES = ("eigengame demo", "eigengame demo --open")
 
 
-@guarded
+@handle_errors
 def demo(
     output: Annotated[Path, typer.Option("-o", "--output", help="The .html file to write.")] = Path(
         "eigengame-demo.html"
@@ -23,14 +24,14 @@ def demo(
     open_: Annotated[bool, typer.Option("--open", help="Open the report in a browser.")] = False,
     json: Json = False,
 ) -> None:
-    """Fit scikit-learn's handwritten digits, show the components, and write a report to look at."""
-    refuse_target(output, (".html", ".htm"), force=True)
+    """Fit scikit-learn's handwritten digits, print the components, and write a report."""
+    check_output_path(output, (".html", ".htm"), force=True)
     from sklearn.datasets import load_digits
 
     from eigengame import EigenGamePCA
     from eigengame.report import write_report
 
-    keep_compiled()
+    use_compilation_cache()
     digits = load_digits()
     pca = EigenGamePCA(8, batch_size=256, tol=1e-3, random_state=0).fit(digits.data)
     write_report(
@@ -42,11 +43,11 @@ def demo(
         title="Handwritten digits",
     )
     if json:
-        show_json({"output": output} | facts_of(pca))
+        print_json({"output": output} | model_summary(pca))
     else:
-        show(f"{len(digits.data)} images of 8 x 8 pixels, 8 components, no step size")
-        show_components(pca)
-        show_ending(pca)
-        show(f"Written: {output}: open it in a browser.")
+        print(f"{len(digits.data)} images of 8 x 8 pixels, 8 components, no step size to tune")
+        print_components(pca)
+        print_outcome(pca)
+        print(f"Written: {output}: open it in a browser.")
     if open_:
         typer.launch(str(output))

@@ -1,4 +1,4 @@
-"""`eigengame fit`: data in, a model file out."""
+"""`eigengame fit`: fit data and write a model file."""
 
 from __future__ import annotations
 
@@ -6,16 +6,22 @@ import time
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from eigengame.cli.game import Game
-from eigengame.cli.hosting import ending_together, joined
-from eigengame.cli.keeping import Components, Keeping, Output, fitted
-from eigengame.cli.opening import Opening, Preparing, opened_for_fit
-from eigengame.cli.options import Data, Force, Json, Quiet, component_count, grouped
-from eigengame.cli.running import guarded, stoppable
-from eigengame.cli.showing import facts_of, show, show_components, show_ending, show_json
-from eigengame.cli.targets import refuse_target, stem_of
+from eigengame.cli.data_options import DataOptions, PreparationOptions, open_for_fit
+from eigengame.cli.errors import handle_errors, with_resume_hint
+from eigengame.cli.estimator_options import EstimatorOptions
+from eigengame.cli.fitting import Components, Output, RunOptions, fit_source
+from eigengame.cli.multihost import exit_if_host_lost, join_hosts
+from eigengame.cli.options import (
+    Data,
+    Force,
+    Json,
+    Quiet,
+    option_group,
+    options_in_panel,
+    parse_component_count,
+)
+from eigengame.cli.output import model_summary, print_components, print_json, print_outcome
+from eigengame.cli.output_paths import check_output_path, data_stem
 
 EXAMPLES = (
     "eigengame fit digits.npy -k 16",
@@ -23,66 +29,62 @@ EXAMPLES = (
     "eigengame fit cells.h5ad -k 50 --counts log-normalise --checkpoint run/ -o cells.safetensors",
 )
 
-HOSTS = "Several processes"
+_host_option = options_in_panel("Several processes")
 
 
-@guarded
-@grouped(Preparing, "preparing")
-@grouped(Opening, "opening")
-@grouped(Keeping, "keeping")
-@grouped(Game, "game")
+@handle_errors
+@option_group(PreparationOptions, "preparation")
+@option_group(DataOptions, "data_options")
+@option_group(RunOptions, "run")
+@option_group(EstimatorOptions, "estimator")
 def fit(
     data: Data,
-    game: Game,
-    keeping: Keeping,
-    opening: Opening,
-    preparing: Preparing,
+    estimator: EstimatorOptions,
+    run: RunOptions,
+    data_options: DataOptions,
+    preparation: PreparationOptions,
     components: Components = None,
     output: Output = None,
     force: Force = False,
     hosts: Annotated[
         str | None,
-        typer.Option(
+        _host_option(
             metavar="ADDRESS",
-            help="Fit together with other processes that run this command: auto under Slurm, Open MPI or "
+            help="Share the fit with other processes that run the same command: auto under Slurm, Open MPI or "
             "Kubernetes, or the address of process 0, such as 10.0.0.1:9911.",
-            rich_help_panel=HOSTS,
         ),
     ] = None,
-    host_count: Annotated[
-        int | None, typer.Option(min=1, help="How many processes.", rich_help_panel=HOSTS)
-    ] = None,
+    host_count: Annotated[int | None, _host_option(min=1, help="Number of processes.")] = None,
     host_index: Annotated[
-        int | None, typer.Option(min=0, help="Which one this is, from 0.", rich_help_panel=HOSTS)
+        int | None, _host_option(min=0, help="Index of this process, from 0.")
     ] = None,
     host_wait: Annotated[
         float,
-        typer.Option(
-            metavar="SECONDS", min=1, help="How long to wait for all.", rich_help_panel=HOSTS
-        ),
+        _host_option(metavar="SECONDS", min=1, help="Time to wait for all processes to connect."),
     ] = 120.0,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
     """Find the principal components of DATA, and write them to a model file.
 
-    One pass by default. With --tol it reads on until every component is certified to that angle.
+    Makes one pass by default. With --tol, makes passes until every component is certified to that angle.
     """
-    k = None if components is None else component_count(components)
-    target = Path(f"{stem_of(data)}.safetensors") if output is None else output
-    refuse_target(target, (".safetensors",), force=force)
-    first = hosts is None or joined(hosts, host_count, host_index, host_wait)
-    source = opened_for_fit(data, opening, preparing)
+    k = None if components is None else parse_component_count(components)
+    target = Path(f"{data_stem(data)}.safetensors") if output is None else output
+    check_output_path(target, (".safetensors",), force=force)
+    is_first = hosts is None or join_hosts(hosts, host_count, host_index, host_wait)
+    source = open_for_fit(data, data_options, preparation)
     began = time.perf_counter()
-    with stoppable(keeping.checkpoint), ending_together(hosts):
-        pca = fitted(source, k, game, keeping, keeping.watchers(quiet) if first else False)
-    if not first:
+    with with_resume_hint(run.checkpoint), exit_if_host_lost(hosts):
+        progress = run.watchers(quiet) if is_first else False
+        pca = fit_source(source, k, estimator, run, progress)
+    if not is_first:
         return
     pca.save(target)
     if json:
         seconds = time.perf_counter() - began
-        show_json({"data": data, "output": target, "seconds": seconds} | facts_of(pca))
+        print_json({"data": data, "output": target, "seconds": seconds} | model_summary(pca))
         return
-    show_components(pca)
-    show_ending(pca)
-    show(f"Written: {target}")
+    print_components(pca)
+    print_outcome(pca)
+    print(f"Written: {target}")

@@ -1,4 +1,4 @@
-"""`eigengame fit-activations`: a network and pictures in, a model of its activations out."""
+"""`eigengame fit-activations`: fit the activations of a network and write a model file."""
 
 from __future__ import annotations
 
@@ -9,20 +9,26 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from eigengame.cli.game import Game
-from eigengame.cli.keeping import Components, Keeping, Output, fitted
-from eigengame.cli.networks import opened_network
-from eigengame.cli.options import Force, Json, Quiet, component_count, grouped
-from eigengame.cli.running import guarded, say, stoppable
-from eigengame.cli.showing import (
-    facts_of,
-    show,
-    show_components,
-    show_ending,
-    show_json,
-    show_table,
+from eigengame.cli.errors import handle_errors, print_message, with_resume_hint
+from eigengame.cli.estimator_options import EstimatorOptions
+from eigengame.cli.fitting import Components, Output, RunOptions, fit_source
+from eigengame.cli.networks import open_network
+from eigengame.cli.options import (
+    Force,
+    Json,
+    Quiet,
+    option_group,
+    options_in_panel,
+    parse_component_count,
 )
-from eigengame.cli.targets import refuse_target, stem_of
+from eigengame.cli.output import (
+    model_summary,
+    print_components,
+    print_json,
+    print_outcome,
+    print_table,
+)
+from eigengame.cli.output_paths import check_output_path, data_stem
 
 EXAMPLES = (
     "eigengame fit-activations torchvision:resnet50 --weights resnet50.pth --images photographs/ -k 32",
@@ -30,22 +36,22 @@ EXAMPLES = (
     "eigengame fit-activations net.py:make --images photographs/ --list-layers",
 )
 
-BATCH = 64
-"""Pictures that go through the network at once where nobody says how many."""
+DEFAULT_BATCH = 64
+"""Images per batch of the network, with --batch-size auto."""
 
-NETWORK = "The network and its input"
+_network_option = options_in_panel("Network and input")
 
 
-@guarded
-@grouped(Keeping, "keeping")
-@grouped(Game, "game")
+@handle_errors
+@option_group(RunOptions, "run")
+@option_group(EstimatorOptions, "estimator")
 def fit_activations(
     model: Annotated[
         str,
         typer.Argument(
             metavar="MODEL",
-            help="torchvision:NAME, timm:NAME, file.py:function that returns a torch Module, or a module that "
-            "torch.save wrote (.pt, .pth).",
+            help="torchvision:NAME, timm:NAME, file.py:function that returns a torch Module, or a module saved by "
+            "torch.save (.pt, .pth).",
             show_default=False,
         ),
     ],
@@ -53,17 +59,17 @@ def fit_activations(
         str,
         typer.Option(
             metavar="FOLDER|DATA",
-            help="A folder of pictures, or any data whose rows the network takes.",
+            help="A folder of images, or any data whose rows are inputs of the network.",
             show_default=False,
         ),
     ],
-    game: Game,
-    keeping: Keeping,
+    estimator: EstimatorOptions,
+    run: RunOptions,
     layers: Annotated[
         str | None,
         typer.Option(
             metavar="PATTERN,...",
-            help="Modules whose outputs are the features, such as conv1,layer[1-4].*; its blocks if not given.",
+            help="Modules whose outputs are the features, such as conv1,layer[1-4].*. Default: all blocks.",
         ),
     ] = None,
     components: Components = None,
@@ -71,58 +77,50 @@ def fit_activations(
     force: Force = False,
     list_layers: Annotated[
         bool,
-        typer.Option("--list-layers", help="Print names and shapes of all layers, fit nothing."),
+        typer.Option(
+            "--list-layers", help="Print the names and shapes of all layers, without a fit."
+        ),
     ] = False,
     weights: Annotated[
         Path | None,
-        typer.Option(
+        _network_option(
             metavar="FILE",
-            help="The network's weights: .pt or .pth (a state dict), .safetensors, .npz.",
-            rich_help_panel=NETWORK,
+            help="Weights of the network: .pt or .pth (a state dict), .safetensors, .npz.",
         ),
     ] = None,
     trust: Annotated[
-        bool,
-        typer.Option(
-            "--trust", help="Read a pickled MODEL, which may run any code.", rich_help_panel=NETWORK
-        ),
+        bool, _network_option("--trust", help="Load a pickled MODEL, which can run arbitrary code.")
     ] = False,
-    size: Annotated[
-        int, typer.Option(min=1, help="Pixels of the square crop.", rich_help_panel=NETWORK)
-    ] = 224,
+    size: Annotated[int, _network_option(min=1, help="Side of the square crop, in pixels.")] = 224,
     mean: Annotated[
         str | None,
-        typer.Option(
+        _network_option(
             metavar="R,G,B",
-            help="Subtracted from pixels from 0 to 1; ImageNet's if not given.",
-            rich_help_panel=NETWORK,
+            help="Mean of the pixels (0 to 1), subtracted. Default: that of ImageNet.",
         ),
     ] = None,
     std: Annotated[
         str | None,
-        typer.Option(
-            metavar="R,G,B",
-            help="Divides pixels; ImageNet's if not given.",
-            rich_help_panel=NETWORK,
+        _network_option(
+            metavar="R,G,B", help="Standard deviation of the pixels. Default: that of ImageNet."
         ),
     ] = None,
     device: Annotated[
         str | None,
-        typer.Option(
-            help="Where the network runs, such as cuda:0; where JAX plays if not given.",
-            rich_help_panel=NETWORK,
+        _network_option(
+            help="Device of the network, such as cuda:0. Default: the device that JAX uses."
         ),
     ] = None,
     precision: Annotated[
         Literal["auto", "float32", "bfloat16", "float16"],
-        typer.Option(
-            help="Of the network and its rows; auto is bfloat16 on a GPU.", rich_help_panel=NETWORK
+        _network_option(
+            help="Precision of the network and its outputs; auto is bfloat16 on a GPU."
         ),
     ] = "auto",
     nonfinite: Annotated[
         Literal["raise", "skip", "zero"],
-        typer.Option(
-            help="What to do with NaN: refuse it, skip the row, or put 0.", rich_help_panel=NETWORK
+        _network_option(
+            help="Rows with NaN or infinity: raise an error, skip the row, or replace the values by zero."
         ),
     ] = "raise",
     quiet: Quiet = False,
@@ -130,52 +128,52 @@ def fit_activations(
 ) -> None:
     """Find the principal components of a network's activations, and write them to a model file.
 
-    Activations are computed batch by batch where they are played, and never stored.
+    Activations are computed batch by batch on the device of the fit, and never stored.
     """
-    k = None if components is None else component_count(components)
-    target = Path(f"{stem_of(images)}-activations.safetensors") if output is None else output
+    k = None if components is None else parse_component_count(components)
+    target = Path(f"{data_stem(images)}-activations.safetensors") if output is None else output
     if not list_layers:
-        refuse_target(target, (".safetensors",), force=force)
+        check_output_path(target, (".safetensors",), force=force)
     from eigengame.sources.activations import activations
     from eigengame.sources.pictures import MEAN, STD, picture_batches
     from eigengame.sources.torch.copy import played_on
 
-    batch = BATCH if game.batch_size == "auto" else int(game.batch_size)
-    colours = (_numbers(mean, "--mean") or MEAN, _numbers(std, "--std") or STD)
-    loader = picture_batches(images, 1 if list_layers else batch, size, *colours)
-    network = opened_network(model, weights, trust)
+    batch = DEFAULT_BATCH if estimator.batch_size == "auto" else int(estimator.batch_size)
+    scaling = (_parse_numbers(mean, "--mean") or MEAN, _parse_numbers(std, "--std") or STD)
+    loader = picture_batches(images, 1 if list_layers else batch, size, *scaling)
+    network = open_network(model, weights, trust)
     if weights is None and model.startswith(("torchvision:", "timm:")):
-        say(f"{model} has random weights: give --weights FILE for others.")
-    asked = None if layers is None else [one.strip() for one in layers.split(",")]
+        print_message(f"{model} has random weights: give --weights FILE for trained ones.")
+    patterns = None if layers is None else [one.strip() for one in layers.split(",")]
     source = activations(
         network,
         loader,
-        "**" if list_layers else asked,
+        "**" if list_layers else patterns,
         dtype=precision,
         device=device or played_on(),
         nonfinite=nonfinite,
         name=f"activations of {model}",
     )
     if list_layers:
-        _show_list(source.layers, json)
+        _print_layer_list(source.layers, json)
         return
     began = time.perf_counter()
-    with stoppable(keeping.checkpoint):
-        pca = fitted(source, k, game, keeping, keeping.watchers(quiet))
+    with with_resume_hint(run.checkpoint):
+        pca = fit_source(source, k, estimator, run, run.watchers(quiet))
     pca.save(target)
     if json:
         seconds = time.perf_counter() - began
-        told = {"model": model, "images": images, "output": target, "seconds": seconds}
-        show_json(told | facts_of(pca) | {"layers": _by_layer(pca)})
+        facts = {"model": model, "images": images, "output": target, "seconds": seconds}
+        print_json(facts | model_summary(pca) | {"layers": _layer_shares(pca)})
         return
-    show_components(pca)
-    _show_layers(_by_layer(pca))
-    show_ending(pca)
-    show(f"Written: {target}")
+    print_components(pca)
+    _print_layers(_layer_shares(pca))
+    print_outcome(pca)
+    print(f"Written: {target}")
 
 
-def _numbers(text: str | None, option: str) -> list[float] | None:
-    """Return the numbers of a text such as 0.5,0.5,0.5."""
+def _parse_numbers(text: str | None, option: str) -> list[float] | None:
+    """Return the numbers in a text such as 0.5,0.5,0.5."""
     if text is None:
         return None
     try:
@@ -186,8 +184,8 @@ def _numbers(text: str | None, option: str) -> list[float] | None:
         ) from None
 
 
-def _by_layer(pca: Any) -> list[dict[str, Any]]:
-    """Return each layer with its share of every component, and of the variance that all explain."""
+def _layer_shares(pca: Any) -> list[dict[str, Any]]:
+    """Return the share of each layer in every component, and in the variance that all of them explain."""
     shares = pca.layers_.shares(pca.components_)
     explained = pca.layers_.explained(pca.components_, pca.explained_variance_)
     return [
@@ -202,10 +200,10 @@ def _by_layer(pca: Any) -> list[dict[str, Any]]:
     ]
 
 
-def _show_layers(layers: list[dict[str, Any]]) -> None:
-    """Print how what the components explain is spread over the layers."""
-    show_table(
-        ("layer", "shape", "features", "of what is explained", "most in component"),
+def _print_layers(layers: list[dict[str, Any]]) -> None:
+    """Print the share of each layer in the explained variance."""
+    print_table(
+        ("layer", "shape", "features", "share of explained variance", "largest in component"),
         [
             (
                 one["name"],
@@ -219,11 +217,11 @@ def _show_layers(layers: list[dict[str, Any]]) -> None:
     )
 
 
-def _show_list(layers: Any, json: bool) -> None:
-    """Print names and shapes."""
+def _print_layer_list(layers: Any, json: bool) -> None:
+    """Print the name, shape and number of features of each layer."""
     if json:
-        show_json({"layers": layers.facts()})
+        print_json({"layers": layers.facts()})
         return
     for layer in layers:
         sizes = " x ".join(map(str, layer.shape))
-        show(f"{layer.name}  {sizes}  {math.prod(layer.shape):,}")
+        print(f"{layer.name}  {sizes}  {math.prod(layer.shape):,}")

@@ -1,10 +1,10 @@
-"""`eigengame inspect`: what a model file holds, and where it comes from."""
+"""`eigengame inspect`: contents and origin of a model file."""
 
 from __future__ import annotations
 
+from eigengame.cli.errors import handle_errors
 from eigengame.cli.options import Json, ModelFile
-from eigengame.cli.running import guarded
-from eigengame.cli.showing import facts_of, show, show_components, show_ending, show_json
+from eigengame.cli.output import model_summary, print_components, print_json, print_outcome
 
 EXAMPLES = (
     "eigengame inspect model.safetensors",
@@ -12,9 +12,9 @@ EXAMPLES = (
 )
 
 
-@guarded
+@handle_errors
 def inspect(model: ModelFile, json: Json = False) -> None:
-    """Show what a model holds: components, how far to trust them, and where they come from."""
+    """Show the contents of a model file: components, their angle bounds, and the data of the fit."""
     from eigengame import EigenGamePCA
     from eigengame.model_file import provenance
 
@@ -22,12 +22,12 @@ def inspect(model: ModelFile, json: Json = False) -> None:
     origin = provenance(pca)
     if json:
         facts = {"model": model, "parameters": pca.get_params(), "provenance": origin}
-        show_json(facts | facts_of(pca))
+        print_json(facts | model_summary(pca))
         return
     source = origin.get("source") or {}
-    show(f"{model}: {pca.n_components_} components of {pca.n_features_in_} features")
-    show(
+    print(f"{model}: {pca.n_components_} components of {pca.n_features_in_} features")
+    print(
         f"from {pca.n_samples_seen_:,} rows of {source.get('name', 'data')}, on {origin['written']}"
     )
-    show_components(pca)
-    show_ending(pca)
+    print_components(pca)
+    print_outcome(pca)

@@ -1,4 +1,4 @@
-"""Networks by what people type: a library's name, a function in a file, a file of torch; and their weights."""
+"""Load the network of MODEL (from a library, a Python file or a saved module) and its weights."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from pathlib import Path
 from typing import Any
 
 FILES = (".pt", ".pth")
-NESTED = ("state_dict", "model")
-"""Where training scripts keep the weights in what they save."""
+WRAPPER_KEYS = ("state_dict", "model")
+"""Keys under which training scripts often store the weights in a saved dict."""
 
 
-def opened_network(text: str, weights: Path | None, trust: bool) -> Any:
-    """Return the module that MODEL means, with weights where given.
+def open_network(text: str, weights: Path | None, trust: bool) -> Any:
+    """Return the network that MODEL names, with the weights of a file if one is given.
 
     Parameters
     ----------
     text : str
-        `torchvision:NAME`, `timm:NAME`, `file.py:function` or the path of a saved module.
+        `torchvision:NAME`, `timm:NAME`, `file.py:function`, or the path of a saved module.
     weights : path, optional
     trust : bool
-        Whether a pickled module may be read, which can run any code.
+        Whether to load a pickled module, which can run arbitrary code.
     """
     import torch
 
@@ -41,14 +41,16 @@ def opened_network(text: str, weights: Path | None, trust: bool) -> Any:
             f"{' or '.join(FILES)}."
         )
     if not isinstance(model, torch.nn.Module):
-        raise ValueError(f"{text} gives a {type(model).__name__}: a torch.nn.Module is needed.")
+        raise ValueError(
+            f"MODEL {text!r} is a {type(model).__name__}: give a function that returns a torch.nn.Module."
+        )
     if weights is not None:
         load_weights(model, weights)
     return model
 
 
 def _from_library(library: str, name: str) -> Any:
-    """Return a network of torchvision or timm, with random weights."""
+    """Create a network of torchvision or timm, with random weights."""
     if library == "timm":
         timm = importlib.import_module("timm")
         known, make = timm.list_models, lambda: timm.create_model(name, pretrained=False)
@@ -58,12 +60,13 @@ def _from_library(library: str, name: str) -> Any:
     names = list(known())
     if name not in names:
         near = difflib.get_close_matches(name, names, n=5, cutoff=0.4)
-        raise ValueError(f"{library} has no {name!r}; near it are {', '.join(near) or 'none'}.")
+        hint = f"did you mean {', '.join(near)}?" if near else f"see {library}'s list of models."
+        raise ValueError(f"{library} has no model {name!r}: {hint}")
     return make()
 
 
 def _from_code(path: Path, name: str) -> Any:
-    """Return what a function of a Python file returns."""
+    """Call a function of a Python file."""
     if not path.is_file():
         raise ValueError(f"{path} does not exist: check the path (from {Path.cwd()}).")
     spec = importlib.util.spec_from_file_location(path.stem, path)
@@ -71,66 +74,64 @@ def _from_code(path: Path, name: str) -> Any:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    made = getattr(module, name, None)
-    if not callable(made):
-        there = [one for one in vars(module) if callable(getattr(module, one)) and one[0] != "_"]
-        raise ValueError(f"{path} has no function {name!r}: it has {', '.join(there) or 'none'}.")
-    return made()
+    function = getattr(module, name, None)
+    if not callable(function):
+        known = [one for one in vars(module) if callable(getattr(module, one)) and one[0] != "_"]
+        raise ValueError(f"{path} has no function {name!r}: it has {', '.join(known) or 'none'}.")
+    return function()
 
 
 def _from_pickle(path: Path, trust: bool) -> Any:
-    """Return a module that torch.save wrote whole."""
+    """Load a module that was saved as a whole by torch.save."""
     import torch
 
-    found = _read(
+    loaded = _load(
         path,
         lambda: torch.load(path, map_location="cpu", weights_only=not trust),
-        "holds a whole module, and reading one may run any code: give --trust if you know where it comes from, or "
-        "the network by file.py:function and its weights by --weights.",
+        "contains a pickled module, and loading it can run arbitrary code: give --trust if you trust its origin, "
+        "or give the network as file.py:function and its weights with --weights.",
     )
-    if isinstance(found, dict):
+    if isinstance(loaded, dict):
         raise ValueError(
-            f"{path} holds weights and no network: give it by --weights, and the network by file.py:function."
+            f"{path} contains weights but no network: give it with --weights, and the network as file.py:function."
         )
-    return found
+    return loaded
 
 
 def load_weights(model: Any, path: Path) -> None:
-    """Put the weights of a file into a network; all must be there, and no others."""
-    weights = _weights_of(path)
+    """Load the weights of a file into a network; missing or unexpected weights are an error."""
+    weights = _read_weights(path)
     try:
         missing, unexpected = model.load_state_dict(weights, strict=False)
     except RuntimeError as error:
-        said = " ".join(str(error).split())
-        raise ValueError(f"{path} does not fit the network: {said[:300]}.") from None
-    # A count of batches says nothing about a network that is not trained further.
+        reason = " ".join(str(error).split())
+        raise ValueError(f"{path} does not match the network: {reason[:300]}.") from None
+    # The number of batches matters only for further training.
     missing = [name for name in missing if not name.endswith("num_batches_tracked")]
     if missing or unexpected:
-        lacks = f"lacks {', '.join(missing[:3])}" if missing else ""
-        has = f"has {', '.join(unexpected[:3])} beside" if unexpected else ""
-        raise ValueError(
-            f"{path} {' and '.join(filter(None, (lacks, has)))}: give the weights of this network."
-        )
+        problems = [f"lacks {', '.join(missing[:3])}"] if missing else []
+        problems += [f"has unexpected {', '.join(unexpected[:3])}"] if unexpected else []
+        raise ValueError(f"{path} {' and '.join(problems)}: give the weights of this network.")
 
 
-def _weights_of(path: Path) -> dict[str, Any]:
-    """Return the arrays of a file, by name, as tensors."""
+def _read_weights(path: Path) -> dict[str, Any]:
+    """Return the tensors of a file by name."""
     if path.suffix not in (".safetensors", ".npz", *FILES):
         raise ValueError(f"{path}: give weights as .safetensors, .npz, {' or '.join(FILES)}.")
-    found = _read(
+    found = _load(
         path,
-        lambda: _tensors_of(path),
-        "holds more than weights, which may run any code when it is read: save model.state_dict().",
+        lambda: _read_tensors(path),
+        "contains more than weights, and loading it can run arbitrary code: save model.state_dict() instead.",
     )
-    for name in NESTED:
+    for name in WRAPPER_KEYS:
         found = (
             found[name] if isinstance(found, dict) and isinstance(found.get(name), dict) else found
         )
     return dict(found)
 
 
-def _tensors_of(path: Path) -> Any:
-    """Return what a file of weights holds, by its ending."""
+def _read_tensors(path: Path) -> Any:
+    """Read a file of weights by its extension."""
     import numpy as np
     import torch
 
@@ -144,23 +145,23 @@ def _tensors_of(path: Path) -> Any:
     return torch.load(path, map_location="cpu", weights_only=True)
 
 
-def _read(path: Path, read: Callable[[], Any], more: str) -> Any:
-    """Return what is read of a file; `more` says what to do about one with more in it than numbers."""
+def _load(path: Path, load: Callable[[], Any], if_pickled: str) -> Any:
+    """Call `load` and convert its errors; `if_pickled` is the message for a file with other objects."""
     if not path.is_file():
         raise ValueError(f"{path} does not exist: check the path (from {Path.cwd()}).")
     try:
-        return read()
-    # Every format has errors of its own for a file that is cut off.
+        return load()
+    # Each format raises other exceptions for a truncated file.
     except Exception as error:
-        said = str(error).split("\n")[0].split(". ")[0]
-        if isinstance(error, pickle.UnpicklingError) and _of_torch(path):
-            raise ValueError(f"{path} {more}") from None
+        reason = str(error).split("\n")[0].split(". ")[0]
+        if isinstance(error, pickle.UnpicklingError) and _is_torch_file(path):
+            raise ValueError(f"{path} {if_pickled}") from None
         raise ValueError(
-            f"{path} cannot be read ({said or type(error).__name__}): if it was cut off, fetch it again."
+            f"{path} cannot be read ({reason or type(error).__name__}): if it is truncated, download it again."
         ) from None
 
 
-def _of_torch(path: Path) -> bool:
-    """Say whether a file begins as torch writes it today, a zip archive, or once did, a pickle."""
+def _is_torch_file(path: Path) -> bool:
+    """Return whether a file begins like those of torch.save: a zip archive, or a pickle in old versions."""
     with path.open("rb") as file:
         return file.read(2) in (b"PK", b"\x80\x02")

@@ -1,7 +1,8 @@
-"""Options that several commands share, and groups of them that arrive as one object."""
+"""Options that several commands share, and option groups that a command receives as one object."""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import inspect
@@ -11,45 +12,56 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from eigengame.cli.running import with_parameters
-
 Data = Annotated[
     str,
     typer.Argument(
         metavar="DATA",
-        help="A file, a folder, or an address: .npy, .h5, .zarr, .parquet, .csv, .h5ad, .bed, images, ...",
+        help="A file, folder or URL: .npy, .h5, .zarr, .parquet, .csv, .h5ad, .bed, images, ...",
         show_default=False,
     ),
 ]
 ModelFile = Annotated[
     Path,
     typer.Argument(
-        metavar="MODEL", help="A .safetensors file that `fit` wrote.", show_default=False
+        metavar="MODEL", help="A .safetensors file written by `fit`.", show_default=False
     ),
 ]
-Force = Annotated[bool, typer.Option("--force", help="Write over a file that is there.")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, for scripts.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Do not show progress.")]
 
 
-def grouped(kind: type, name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Let a command take the fields of a dataclass as options, and hand them over as one object.
+def options_in_panel(title: str) -> Callable[..., Any]:
+    """Return `typer.Option` for options that `--help` shows in a panel with this title."""
+    return functools.partial(typer.Option, rich_help_panel=title)
+
+
+def set_parameters(function: Any, parameters: list[inspect.Parameter]) -> None:
+    """Set the signature of a function that typer reads, independent of its own arguments."""
+    function.__signature__ = inspect.Signature(
+        [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in parameters]
+    )
+    function.__annotations__ = {one.name: one.annotation for one in parameters}
+
+
+def option_group(kind: type, name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Add the fields of a dataclass to a command as options, and pass them as one object.
 
     Parameters
     ----------
     kind : dataclass
-        Its fields are annotated as typer's options are.
+        Its fields are annotated with typer options.
     name : str
-        The command's parameter that receives it.
+        The parameter of the command that receives the object.
     """
     fields = dataclasses.fields(kind)
     hints = get_type_hints(kind, include_extras=True)
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         @functools.wraps(command)
-        def run(**given: Any) -> None:
-            group = kind(**{field.name: given.pop(field.name) for field in fields})
-            command(**given, **{name: group})
+        def run(**values: Any) -> None:
+            group = kind(**{field.name: values.pop(field.name) for field in fields})
+            command(**values, **{name: group})
 
         own = inspect.signature(command, eval_str=True).parameters.values()
         options = [
@@ -61,34 +73,31 @@ def grouped(kind: type, name: str) -> Callable[[Callable[..., None]], Callable[.
             )
             for field in fields
         ]
-        with_parameters(run, [*(one for one in own if one.name != name), *options])
+        set_parameters(run, [*(one for one in own if one.name != name), *options])
         return run
 
     return decorate
 
 
-def whole_numbers(text: str, option: str) -> tuple[int, ...]:
-    """Return the sizes of a text such as 28x28."""
+def parse_sizes(text: str, option: str) -> tuple[int, ...]:
+    """Return the sizes in a text such as 28x28."""
     try:
         sizes = tuple(int(part) for part in text.lower().split("x"))
     except ValueError:
         sizes = ()
     if not sizes or min(sizes) < 1:
-        raise typer.BadParameter(f"{text!r} is no size: give one such as 28x28.", param_hint=option)
+        raise typer.BadParameter(f"{text!r}: give a size such as 28x28.", param_hint=option)
     return sizes
 
 
-def component_count(text: str) -> int | float:
-    """Return how many components a text asks for: a whole number, or a share such as 0.9."""
-    for kind in (int, float):
-        try:
-            number = kind(text)
-        except ValueError:
-            continue
-        if (kind is int and number >= 1) or (kind is float and 0 < number < 1):
-            return number
-        break
+def parse_component_count(text: str) -> int | float:
+    """Return the value of -k: a number of components, or a share of the variance such as 0.9."""
+    if text.isdecimal() and int(text) >= 1:
+        return int(text)
+    with contextlib.suppress(ValueError):
+        if 0 < float(text) < 1:
+            return float(text)
     raise typer.BadParameter(
-        f"{text!r}: give a whole number from 1 up, or the share of the variance to reach, such as 0.9.",
+        f"{text!r}: give a whole number from 1, or the share of the variance to explain, such as 0.9.",
         param_hint="-k",
     )

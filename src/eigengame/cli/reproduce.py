@@ -9,9 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from eigengame.cli.errors import (
+    FAILED,
+    error_message,
+    handle_errors,
+    print_message,
+)
+from eigengame.cli.fitting import use_compilation_cache
 from eigengame.cli.options import Json
-from eigengame.cli.running import FAILED, guarded, keep_compiled, say, told
-from eigengame.cli.showing import show, show_json, show_table
+from eigengame.cli.output import print_json, print_table
 
 if TYPE_CHECKING:
     from eigengame.experiments import Claim
@@ -24,7 +30,7 @@ EXAMPLES = (
 )
 
 
-@guarded
+@handle_errors
 def reproduce(
     names: Annotated[
         list[str] | None,
@@ -72,7 +78,7 @@ def reproduce(
         if not (redraw or force):
             refuse_to_lose(out / name, quick=quick)
     make_room(out)
-    keep_compiled()
+    use_compilation_cache()
 
     def play(name: str) -> list[Claim]:
         if redraw:
@@ -83,16 +89,16 @@ def reproduce(
     page = write_webpage(out) if claims else None
     if json:
         facts = {name: [claim._asdict() for claim in found] for name, found in claims.items()}
-        show_json({"claims": facts, "failed": failed, "page": page})
+        print_json({"claims": facts, "failed": failed, "page": page})
     else:
         for name, found in claims.items():
-            show(f"{name}: {out / name}")
-            show_table(
+            print(f"{name}: {out / name}")
+            print_table(
                 ("holds", "the paper's claim", "measured"),
                 [("yes" if one.holds else "no", one.claim, one.measured) for one in found],
             )
         if page:
-            show(f"Written: {page}: open it in a browser.")
+            print(f"Written: {page}: open it in a browser.")
     if failed:
         raise typer.Exit(FAILED)
 
@@ -102,9 +108,9 @@ def _list(json: bool) -> None:
     from eigengame.experiments import EXPERIMENTS
 
     if json:
-        return show_json({"experiments": dict(EXPERIMENTS)})
-    show_table(("experiment", "what it plays"), EXPERIMENTS.items())
-    show("Run one by eigengame reproduce NAME, or all of them by eigengame reproduce all.")
+        return print_json({"experiments": dict(EXPERIMENTS)})
+    print_table(("experiment", "what it plays"), EXPERIMENTS.items())
+    print("Run one by eigengame reproduce NAME, or all of them by eigengame reproduce all.")
 
 
 def _chosen(names: Sequence[str], known: Sequence[str]) -> list[str]:
@@ -124,12 +130,12 @@ def _each(
         try:
             claims[name] = play(name)
         except (ValueError, OSError, ImportError) as error:
-            failed[name] = told(error)
-            say(f"{name}: {failed[name]}")
+            failed[name] = error_message(error)
+            print_message(f"{name}: {failed[name]}")
     return claims, failed
 
 
 def _teller(name: str) -> Callable[[str], None]:
     """Return a function that tells how far an experiment is, and since when."""
     begun = time.monotonic()
-    return lambda line: say(f"{name}, {time.monotonic() - begun:.0f} s: {line}")
+    return lambda line: print_message(f"{name}, {time.monotonic() - begun:.0f} s: {line}")

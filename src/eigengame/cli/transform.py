@@ -1,4 +1,4 @@
-"""`eigengame transform`: the scores of data on a model's components."""
+"""`eigengame transform`: write the scores of data on a model's components."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Annotated
 
 import typer
 
-from eigengame.cli.opening import Opening, opened_for_model
-from eigengame.cli.options import Data, Force, Json, ModelFile, Quiet, grouped
-from eigengame.cli.running import guarded
-from eigengame.cli.showing import show, show_json
-from eigengame.cli.targets import refuse_target, stem_of
-from eigengame.cli.watching import counted
+from eigengame.cli.data_options import DataOptions, open_for_model
+from eigengame.cli.errors import handle_errors
+from eigengame.cli.options import Data, Force, Json, ModelFile, Quiet, option_group
+from eigengame.cli.output import print_json
+from eigengame.cli.output_paths import check_output_path, data_stem
+from eigengame.cli.progress_display import with_row_count
 
 EXAMPLES = (
     "eigengame transform model.safetensors new.npy -o scores.npy",
@@ -21,41 +21,41 @@ EXAMPLES = (
 )
 
 
-@guarded
-@grouped(Opening, "opening")
+@handle_errors
+@option_group(DataOptions, "data_options")
 def transform(
     model: ModelFile,
     data: Data,
-    opening: Opening,
+    data_options: DataOptions,
     output: Annotated[
         Path | None,
         typer.Option(
             "-o",
             "--output",
-            help="A .npy, .parquet, .zarr or .csv to write; DATA-scores.npy by default.",
+            help="The .npy, .parquet, .zarr or .csv file to write. Default: DATA-scores.npy.",
         ),
     ] = None,
     force: Force = False,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
-    """Write the scores of DATA on the components of MODEL, a row for each row.
+    """Write the scores of DATA on the components of MODEL, one row of scores per row of data.
 
-    Rows are prepared as those of the fit were. They are read, and scores written, block by block.
+    Rows are prepared as in the fit. Data is read and scores are written block by block.
     """
-    from eigengame.cli.scores import WRITERS, block_rows, write_scores
+    from eigengame.cli.score_writer import WRITERS, block_rows, write_scores
 
-    target = Path(f"{stem_of(data)}-scores.npy") if output is None else output
-    refuse_target(target, tuple(WRITERS), force=force)
+    target = Path(f"{data_stem(data)}-scores.npy") if output is None else output
+    check_output_path(target, tuple(WRITERS), force=force)
     from eigengame import EigenGamePCA
 
     pca = EigenGamePCA.load(model)
-    source = opened_for_model(data, opening, pca)
+    source = open_for_model(data, data_options, pca)
     blocks = pca.transform_blocks(source, block_rows(source.shape[1]))
-    with counted(blocks, source.shape[0], quiet) as given:
-        rows = write_scores(target, given, pca.n_components_)
+    with with_row_count(blocks, source.shape[0], quiet) as counted:
+        rows = write_scores(target, counted, pca.n_components_)
     if json:
         facts = {"model": model, "data": data, "output": target}
-        show_json(facts | {"rows": rows, "components": pca.n_components_})
+        print_json(facts | {"rows": rows, "components": pca.n_components_})
         return
-    show(f"Written: {target}, {rows:,} rows of {pca.n_components_} scores")
+    print(f"Written: {target}, {rows:,} rows of {pca.n_components_} scores")

@@ -56,9 +56,8 @@ def _stacked(
     parts: list[Any], lengths: list[int] | None, function: Any, width: int, dtype: np.dtype
 ) -> Any:
     """Return a Dask array of a function of each partition."""
-    import dask.array as da
-
     import dask
+    import dask.array as da
 
     rows = [math.nan] * len(parts) if lengths is None else lengths
     made = dask.delayed(function, pure=True, traverse=False)

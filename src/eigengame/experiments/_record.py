@@ -14,7 +14,7 @@ import jax
 import numpy as np
 
 import eigengame
-from eigengame._system.files import written_whole
+from eigengame._system.atomic_write import atomic_write
 from eigengame.experiments import experiment
 from eigengame.experiments._base import Claim, Results, Run
 from eigengame.experiments._figures import save, styled
@@ -86,7 +86,7 @@ def make_room(folder: Path) -> None:
 def _write_json(path: Path, content: Any) -> None:
     """Write a JSON file, whole or not at all."""
     text = json.dumps(content, allow_nan=False) + "\n"
-    with written_whole(path) as draft:
+    with atomic_write(path) as draft:
         draft.write_text(text)
 
 

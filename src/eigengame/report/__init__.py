@@ -1,11 +1,10 @@
-"""The report: one HTML file to look at, to keep and to send, that needs nothing but a browser.
+"""Reports: a fitted model as one self-contained HTML file.
 
-The charts are drawn by SVG, canvas and plain JavaScript of our own (`assets/`, some 70 KB with the style), not
-by plotly.js. That is 4.8 MB in every file and an extra to install; in a Chromium slowed down fourfold, on a
-busy machine, a page of five plotly charts took 4 to 7 s to be complete and our whole page 0.5 to 1.6 s. The
-charts here are few and most have components along one axis, so our own code is short, and it follows the
-page's light and dark colours.
+The charts are drawn with SVG, canvas and plain JavaScript (`assets/`, about 70 KB with the style sheet) instead of
+plotly.js, which would add 4.8 MB to each file and one more dependency. With the CPU of Chromium throttled fourfold,
+a page of five plotly charts took 4 to 7 s to load, and this page 0.5 to 1.6 s. The charts are few and most of them
+have components along one axis, so the code is short, and it follows the page's light and dark colours.
 """
 
-from eigengame.report._check import ReportError as ReportError
+from eigengame.report.arguments import ReportError as ReportError
 from eigengame.report.write import write_report as write_report

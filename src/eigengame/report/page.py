@@ -1,4 +1,4 @@
-"""The page itself: one template, one style, a few scripts and the data, written into one file."""
+"""The HTML page: template, style sheet, scripts and data in one string."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ SCRIPTS = (
     "table.js",
     "main.js",
 )
-"""In this order; each uses what stands in those before it."""
+"""Scripts in order: each uses definitions of those before it."""
 
 
-def filled(title: str, data: dict[str, Any]) -> str:
-    """Return the page: nothing in it is fetched from anywhere."""
+def render_page(title: str, data: dict[str, Any]) -> str:
+    """Return the complete page, which loads nothing from elsewhere."""
     parts = {
         "title": html.escape(title),
         "style": _asset("page.css"),
         "data": as_script_json(data),
         "script": "\n".join(_asset(name) for name in SCRIPTS),
     }
-    # In one go, so that a title that looks like a place to fill stays a title.
-    return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], _asset("page.html"))
+    # One substitution, so that a title that contains a placeholder is not expanded.
+    return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], _asset("page.html"))
 
 
 def as_script_json(data: Any) -> str:
-    """Return JSON that no HTML can begin or end in: `</script>` in a label stays a label."""
+    """Return JSON that is safe inside a script element: `</script>` in a label cannot end it."""
     text = json.dumps(data, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 

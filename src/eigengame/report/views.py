@@ -1,4 +1,4 @@
-"""What a component looks like: a picture where rows are images, else its largest loadings."""
+"""Views of a component: an image if rows are images, else its largest loadings; shares of layers."""
 
 from __future__ import annotations
 
@@ -6,33 +6,33 @@ from typing import Any
 
 import numpy as np
 
-from eigengame.report._check import CHANNELS
-from eigengame.report.numbers import ramp, signed
+from eigengame.report.arguments import CHANNELS
+from eigengame.report.quantization import quantize_range, quantize_signed
 
-PIXELS = 1_500_000
-"""Pixels in a page at most: larger pictures are shrunk, then fewer components shown."""
+MAX_PIXELS = 1_500_000
+"""Maximum number of pixels in a page: first images are downsampled, then fewer components are shown."""
 
-SIDE = 128
-"""Pixels along a picture at most."""
+MAX_SIDE = 128
+"""Maximum side of an image in pixels."""
 
-LEAST_SIDE = 32
-"""Pictures are not shrunk below this to make room for more components."""
+MIN_SIDE = 32
+"""Images are not downsampled below this side to make room for more components."""
 
 BARS = 20
-"""Loadings kept for each component."""
+"""Number of loadings shown per component."""
 
-MOST_BARRED = 1000
-"""Components with loadings at most."""
+MAX_LOADINGS = 1000
+"""Maximum number of components shown by their loadings."""
 
-MOST_LAYERED = 100
-"""Components with layers at most."""
+MAX_LAYERS = 100
+"""Maximum number of components shown by their layers."""
 
-MANY = 100_000
-"""Features from which on not all loadings are sorted."""
+PARTIAL_SORT_ABOVE = 100_000
+"""Number of features above which only the largest loadings are sorted."""
 
 
 def pictures(model: Any, shape: tuple[int, int, int]) -> dict[str, Any]:
-    """Return the components as images, and the mean where the fit was about one.
+    """Return the components as images, and the mean image if the fit was centred.
 
     Parameters
     ----------
@@ -41,13 +41,15 @@ def pictures(model: Any, shape: tuple[int, int, int]) -> dict[str, Any]:
         Height, width, channels.
     """
     height, width, channels = shape
-    factor = _factor(model.n_components_, shape)
+    factor = _downsampling_factor(model.n_components_, shape)
     small = (-(-height // factor), -(-width // factor))
-    shown = min(model.n_components_, max(1, PIXELS // (small[0] * small[1] * channels)))
+    shown = min(model.n_components_, max(1, MAX_PIXELS // (small[0] * small[1] * channels)))
     images = model.components_[:shown].reshape(shown, height, width, channels)
     mean = None
     if model.center:
-        mean = ramp(_shrunk(model.mean_.reshape(1, height, width, channels), factor).ravel())
+        mean = quantize_range(
+            _downsample(model.mean_.reshape(1, height, width, channels), factor).ravel()
+        )
     return {
         "height": small[0],
         "width": small[1],
@@ -55,13 +57,13 @@ def pictures(model: Any, shape: tuple[int, int, int]) -> dict[str, Any]:
         "factor": factor,
         "shown": shown,
         "mean": mean,
-        "images": signed(_shrunk(images, factor).reshape(shown, -1)),
+        "images": quantize_signed(_downsample(images, factor).reshape(shown, -1)),
     }
 
 
 def loadings(model: Any, names: list[str] | None) -> dict[str, Any]:
-    """Return the largest loadings of each component, the largest first, with their features' names."""
-    shown = min(model.n_components_, MOST_BARRED)
+    """Return the largest loadings of each component in descending order, with feature names."""
+    shown = min(model.n_components_, MAX_LOADINGS)
     values = np.asarray(model.components_[:shown], np.float64)
     order = _largest(np.abs(values), BARS)
     used, places = np.unique(order, return_inverse=True)
@@ -69,18 +71,18 @@ def loadings(model: Any, names: list[str] | None) -> dict[str, Any]:
     return {
         "shown": shown,
         "named": names is not None or getattr(model, "layers_", None) is not None,
-        "names": [_name(model, names, i) for i in used.tolist()],
+        "names": [_feature_name(model, names, i) for i in used.tolist()],
         "features": places.reshape(order.shape).tolist(),
         "values": [[float(f"{value:.4g}") for value in row] for row in np.nan_to_num(largest)],
     }
 
 
 def layers(model: Any) -> dict[str, Any] | None:
-    """Return how components lie in the layers of a network, where rows are its activations."""
+    """Return the share of each layer in the components, if rows are activations of a network."""
     found = getattr(model, "layers_", None)
     if found is None:
         return None
-    shown = min(model.n_components_, MOST_LAYERED)
+    shown = min(model.n_components_, MAX_LAYERS)
     shares = found.shares(model.components_)
     explained = found.explained(model.components_, model.explained_variance_)
     return {
@@ -93,8 +95,8 @@ def layers(model: Any) -> dict[str, Any] | None:
 
 
 def _largest(sizes: np.ndarray, count: int) -> np.ndarray:
-    """Return the columns of the largest numbers of each row, the largest first; of many only these are sorted."""
-    if sizes.shape[1] > MANY:
+    """Return the indices of the `count` largest numbers of each row, in descending order."""
+    if sizes.shape[1] > PARTIAL_SORT_ABOVE:
         few = np.argpartition(-sizes, count, axis=1)[:, :count]
         few.sort(axis=1)
     else:
@@ -103,8 +105,8 @@ def _largest(sizes: np.ndarray, count: int) -> np.ndarray:
     return np.take_along_axis(few, order, axis=1)
 
 
-def _name(model: Any, names: list[str] | None, column: int) -> str:
-    """Return what a feature is called: by its name, by its place in a layer, or by its number."""
+def _feature_name(model: Any, names: list[str] | None, column: int) -> str:
+    """Return the name of a feature: given, its position in a layer, or its column number."""
     if names is not None:
         return names[column]
     found = getattr(model, "layers_", None)
@@ -114,21 +116,21 @@ def _name(model: Any, names: list[str] | None, column: int) -> str:
     return f"{layer.name}{list(place)}"
 
 
-def _factor(count: int, shape: tuple[int, int, int]) -> int:
-    """Return how many pixels along each side become one."""
+def _downsampling_factor(count: int, shape: tuple[int, int, int]) -> int:
+    """Return the number of pixels per side that are averaged to one."""
     height, width, channels = shape
     longest = max(height, width)
-    factor = max(1, -(-longest // SIDE))
+    factor = max(1, -(-longest // MAX_SIDE))
     while (
-        count * channels * -(-height // factor) * -(-width // factor) > PIXELS
-        and longest // (factor + 1) >= LEAST_SIDE
+        count * channels * -(-height // factor) * -(-width // factor) > MAX_PIXELS
+        and longest // (factor + 1) >= MIN_SIDE
     ):
         factor += 1
     return factor
 
 
-def _shrunk(images: np.ndarray, factor: int) -> np.ndarray:
-    """Return images (k, h, w, c) with squares of pixels replaced by their means."""
+def _downsample(images: np.ndarray, factor: int) -> np.ndarray:
+    """Replace squares of pixels in images (k, h, w, c) by their means."""
     if factor == 1:
         return images
     for axis in (1, 2):

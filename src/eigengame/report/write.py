@@ -1,24 +1,24 @@
-"""From a fitted model, and data where there is some, to a report."""
+"""`write_report`: write the HTML report of a fitted model."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
-from eigengame._system.files import written_whole
+from eigengame._system.atomic_write import atomic_write
 from eigengame.estimator.inputs import is_other, with_columns_of_fit
 from eigengame.report import facts
-from eigengame.report._check import (
+from eigengame.report.arguments import (
     ReportError,
+    check_image_shape,
     check_model,
-    checked_image_shape,
-    checked_most,
-    checked_names,
-    checked_path,
+    check_most,
+    check_names,
+    check_path,
 )
-from eigengame.report.labels import checked_labels
-from eigengame.report.page import filled
-from eigengame.report.scores import scatter
+from eigengame.report.label_encoding import check_labels
+from eigengame.report.page import render_page
+from eigengame.report.scatter import scatter
 from eigengame.report.views import layers, loadings, pictures
 from eigengame.sources import as_source
 
@@ -34,27 +34,29 @@ def write_report(
     most: int = 5000,
     title: str | None = None,
 ) -> Path:
-    """Write one HTML file that shows a fitted model, and return its path.
+    """Write a report on a fitted model as one HTML file, and return its path.
 
-    It works offline, in light and dark, on a phone and on a wide screen.
+    The page works offline, in light and dark mode, on phones and on wide screens.
 
     Parameters
     ----------
     model : EigenGamePCA
         Fitted or loaded.
     path : path
-        Where to write; ends in `.html`. A file that is there is replaced only by a whole one.
-    data : anything that `EigenGamePCA.transform_blocks` takes, optional
-        Rows to place by their scores; it is read once, block by block.
+        File to write; ends in `.html`. An existing file is replaced atomically.
+    data : any input of `EigenGamePCA.transform_blocks`, optional
+        Rows for the scatter plot of scores. Read once, block by block.
     labels : sequence of length n_samples, optional
-        What to colour the rows by: texts or few whole numbers as classes, other numbers as a scale.
+        Colours of the rows: strings and few whole numbers are classes, other numbers are a colour scale.
     feature_names : sequence of str, optional
-        By default those that the model was fitted with.
+        Default: the feature names of the fit.
     image_shape : tuple of (height, width) or (height, width, channels), or "guess", optional
-        Where rows are images. By default what the data's source says of itself; "guess" takes a square.
+        Shape of a row, if rows are images. Default: the `image_shape` of the data's source. "guess" stands for a
+        square image.
     most : int
-        Rows to draw at most, chosen evenly and always the same.
+        Maximum number of rows to draw: an even, reproducible sample.
     title : str, optional
+        Default: the name of the data that the model was fitted to.
 
     Examples
     --------
@@ -65,28 +67,27 @@ def write_report(
     ...              image_shape=(8, 8))  # doctest: +SKIP
     """
     check_model(model)
-    target, most = checked_path(path), checked_most(most)
+    target, most = check_path(path), check_most(most)
     if labels is not None and data is None:
-        raise ReportError("labels were given without data: give the data that they belong to.")
-    names = checked_names(
+        raise ReportError("labels were given without data: give the rows that they belong to.")
+    names = check_names(
         getattr(model, "feature_names_in_", None) if feature_names is None else feature_names,
         model.n_features_in_,
     )
-    kinds, called = checked_labels(labels), getattr(labels, "name", None)
+    checked_labels = check_labels(labels)
     if data is not None and is_other(data):
         data = as_source(with_columns_of_fit(model, data))
     shape = (
         _image_shape(model, data)
         if image_shape is None
-        else checked_image_shape(image_shape, model.n_features_in_)
+        else check_image_shape(image_shape, model.n_features_in_)
     )
-    heading = title or _title(model)
-    placed = None
+    scores = None
     if data is not None:
         rows = data.shape[0] if hasattr(data, "shape") else len(data)
-        placed = scatter(model, data, rows, kinds, most, called)
-    page = filled(
-        heading,
+        scores = scatter(model, data, rows, checked_labels, most, getattr(labels, "name", None))
+    page = render_page(
+        title or _default_title(model),
         {
             "rows": int(model.n_samples_seen_),
             "features": int(model.n_features_in_),
@@ -97,27 +98,28 @@ def write_report(
             "certificate": facts.certificate(model.certificate_),
             "components": facts.components(model),
             "run": facts.run(model),
-            "scores": placed,
+            "scores": scores,
             "pictures": None if shape is None else pictures(model, shape),
             "loadings": loadings(model, names) if shape is None else None,
             "layers": layers(model),
         },
     )
-    with written_whole(target) as draft:
+    with atomic_write(target) as draft:
         draft.write_text(page, encoding="utf-8")
     return target
 
 
 def _image_shape(model: Any, data: Any) -> tuple[int, int, int] | None:
-    """Return the shape that the data, or else the source of the fit, says its rows have as images."""
-    said = getattr(data, "image_shape", None) or (facts.fingerprint(model) or {}).get("image_shape")
+    """Return the image shape declared by the data, or else by the source of the fit."""
+    fitted = facts.fingerprint(model) or {}
+    declared = getattr(data, "image_shape", None) or fitted.get("image_shape")
     try:
-        return checked_image_shape(said, model.n_features_in_)
-    except ReportError:  # nobody asked for pictures of it
+        return check_image_shape(declared, model.n_features_in_)
+    except ReportError:  # images were not requested explicitly
         return None
 
 
-def _title(model: Any) -> str:
-    """Return what the page is called where nobody says: the source's name."""
+def _default_title(model: Any) -> str:
+    """Return a title with the name of the data, if known."""
     name = facts.source_name(model)
     return "Principal components" if name is None else f"Principal components of {Path(name).name}"

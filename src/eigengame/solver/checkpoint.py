@@ -24,9 +24,9 @@ from typing import Any
 import jax
 import numpy as np
 
-from eigengame._system.files import written_whole
-from eigengame._system.folder_lock import FolderLock, InUse, alive
-from eigengame._system.sealed import DIGEST, read_arrays, refuse_unless_sealed, write_arrays
+from eigengame._system.array_file import DIGEST, read_arrays, verify_checksum, write_arrays
+from eigengame._system.atomic_write import atomic_write
+from eigengame._system.folder_lock import FolderInUse, FolderLock, may_be_running
 from eigengame.sharding.gather import any_spread, whole
 from eigengame.sharding.hosts import first_says
 from eigengame.solver.run_record import FORMAT, read_facts, refuse_other_run, sealed_facts
@@ -34,7 +34,7 @@ from eigengame.solver.run_record import CheckpointError as CheckpointError
 from eigengame.solver.run_record import CheckpointWarning as CheckpointWarning
 
 DRAFT = re.compile(r"\.(?:run\.json|(?:pass|k\d+)-\d{4,}\.safetensors)\.(\d+)")
-"""Names of temporary files, with the id of the process that writes them: see `written_whole`."""
+"""Names of temporary files, with the id of the process that writes them: see `atomic_write`."""
 
 EVERY = 60.0
 """Seconds between two checkpoints."""
@@ -122,7 +122,7 @@ class CheckpointStore:
         lock, owner = None, None
         try:
             lock = FolderLock(self.folder) if self._writes else None
-        except InUse as error:
+        except FolderInUse as error:
             owner = str(error)
         refused = owner is not None
         if first_says(refused) if jax.process_count() > 1 else refused:
@@ -144,7 +144,7 @@ class CheckpointStore:
         else:
             kept = facts | {"seed": self.seed}
             if self._writes:
-                with written_whole(about, CheckpointError) as draft:
+                with atomic_write(about, CheckpointError) as draft:
                     draft.write_text(json.dumps(sealed_facts(kept), indent=2))
         self._run = sealed_facts(kept)[DIGEST]
 
@@ -188,7 +188,7 @@ class CheckpointStore:
         try:
             arrays, about = read_arrays(path)
             if "format" in about or DIGEST in about:
-                refuse_unless_sealed(arrays, about)
+                verify_checksum(arrays, about)
                 for name, expected in self._about(number).items():
                     if about.get(name) != expected:
                         raise ValueError(f"its {name} is {about.get(name)}, not {expected}")
@@ -228,5 +228,5 @@ def _remove_drafts(folder: Path) -> None:
     """Remove temporary files of processes that have ended; no other file is touched."""
     for path in folder.iterdir():
         draft = DRAFT.fullmatch(path.name)
-        if draft and (int(draft[1]) == os.getpid() or not alive(int(draft[1]))):
+        if draft and (int(draft[1]) == os.getpid() or not may_be_running(int(draft[1]))):
             path.unlink(missing_ok=True)

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from eigengame._system.files import StorageError
-from eigengame._system.sealed import DIGEST, sealed
+from eigengame._system.array_file import DIGEST, add_checksum
+from eigengame._system.atomic_write import StorageError
 
 FORMAT = 2
 """Format of a folder. Folders of format 1 have no digests, neither of the data nor of the files."""
@@ -29,7 +29,7 @@ class CheckpointWarning(UserWarning):
 def sealed_facts(facts: Mapping[str, Any]) -> dict[str, Any]:
     """Return a record with its digest."""
     plain = {name: value for name, value in facts.items() if name != DIGEST}
-    return plain | {DIGEST: sealed({}, {"facts": json.dumps(plain, sort_keys=True)})[DIGEST]}
+    return plain | {DIGEST: add_checksum({}, {"facts": json.dumps(plain, sort_keys=True)})[DIGEST]}
 
 
 def read_facts(path: Path) -> dict[str, Any]:

@@ -1,20 +1,20 @@
-// A chart with components along the bottom: bars, points or a line.
+// A chart with components on the x axis: bars, points or a line.
 
 const TRUST = [
-  { name: "near", within: Math.PI / 32, words: "within π/32 (5.6°) of the true one" },
-  { name: "rough", within: Math.PI / 8, words: "within π/8 (22.5°)" },
-  { name: "unsure", within: Infinity, words: "further, or nothing can be said" },
+  { name: "near", within: Math.PI / 32, words: "angle within π/32 (5.6°)" },
+  { name: "rough", within: Math.PI / 8, words: "angle within π/8 (22.5°)" },
+  { name: "unsure", within: Infinity, words: "angle larger or unknown" },
   { name: "unmeasured", within: NaN, words: "not measured" },
 ];
 
-/** How far component i can be trusted: a place in TRUST. */
+/** The level of trust of component i: an index of TRUST. */
 function trustOf(i) {
   const angle = report.components.angle[i];
   if (!report.certificate.measured || angle === null) return 3;
   return TRUST.findIndex((level) => angle <= level.within);
 }
 
-/** The shape that stands for a level of trust: circle, square, triangle, ring. */
+/** The mark of a level of trust: circle, square, triangle, ring. */
 function trustMark(level, x, y, size) {
   const attributes = { class: `mark ${TRUST[level].name}` };
   if (level === 1) {
@@ -28,10 +28,10 @@ function trustMark(level, x, y, size) {
 }
 
 /**
- * Draw a chart into `host` whenever that is needed.
+ * Draw a chart into `host`, now and on every redraw.
  *
  * describe() returns: values; kind "bars", "points" or "line"; log; range [low, high] (optional);
- * lines [{at, text}] (optional); label, for those who cannot see it; tick(value); tip(i).
+ * lines [{at, text}] (optional); label, for screen readers; tick(value); tip(i).
  */
 function componentChart(host, describe) {
   drawn(() => host.replaceChildren(chart(host.clientWidth, describe())));
@@ -65,7 +65,7 @@ function chart(width, options) {
   return root;
 }
 
-/** A range that holds all values; bars and logarithms need a floor to stand on. */
+/** A range that contains all values; a linear one starts at zero. */
 function valueRange(values, log) {
   if (!log) return [0, extent(values)[1] * 1.04 || 1];
   const positive = values.filter((value) => value > 0);
@@ -74,7 +74,7 @@ function valueRange(values, log) {
   return [low / 2, Math.max(high * 1.5, low * 10)];
 }
 
-/** Horizontal rules with their numbers. */
+/** Horizontal grid lines with their numbers. */
 function rulers(y, area, tick) {
   return y.ticks(5).flatMap((value) => [
     svg("line", { class: "rule", x1: area.left, x2: area.right, y1: y(value), y2: y(value) }),
@@ -82,7 +82,7 @@ function rulers(y, area, tick) {
   ]);
 }
 
-/** Dashed lines to compare with, named in the right margin. */
+/** Dashed reference lines, labelled in the right margin. */
 function references(lines, y, area) {
   return lines.flatMap(({ at, text }) => [
     svg("line", { class: "reference", x1: area.left, x2: area.right, y1: y(at), y2: y(at) }),
@@ -91,13 +91,13 @@ function references(lines, y, area) {
 }
 
 function marks({ values, kind, log }, x, y, slot, area) {
-  // Nothing that is zero has a place among powers.
-  const there = values.map((value, i) => [value, i]).filter(([value]) => value !== null && (!log || value > 0));
+  // A logarithmic axis has no zero.
+  const points = values.map((value, i) => [value, i]).filter(([value]) => value !== null && (!log || value > 0));
   if (kind === "line") {
-    const path = there.map(([value, i], n) => `${n ? "L" : "M"}${x(i)} ${y(value)}`).join("");
-    if (!there.length) return [];
-    const [first, last] = [there[0][1], there[there.length - 1][1]];
-    const dots = slot > 9 ? there.map(([value, i]) => svg("circle", { class: "dot", cx: x(i), cy: y(value), r: 3 })) : [];
+    const path = points.map(([value, i], n) => `${n ? "L" : "M"}${x(i)} ${y(value)}`).join("");
+    if (!points.length) return [];
+    const [first, last] = [points[0][1], points[points.length - 1][1]];
+    const dots = slot > 9 ? points.map(([value, i]) => svg("circle", { class: "dot", cx: x(i), cy: y(value), r: 3 })) : [];
     return [
       svg("path", { class: "under", d: `${path}L${x(last)} ${area.bottom}L${x(first)} ${area.bottom}Z` }),
       svg("path", { class: "line", d: path }),
@@ -106,10 +106,10 @@ function marks({ values, kind, log }, x, y, slot, area) {
   }
   if (kind === "points") {
     const size = Math.max(1.5, Math.min(4, slot / 3));
-    return there.map(([value, i]) => trustMark(trustOf(i), x(i), y(value), size));
+    return points.map(([value, i]) => trustMark(trustOf(i), x(i), y(value), size));
   }
   const wide = Math.max(1, Math.min(slot * 0.76, 44));
-  return there.map(([value, i]) =>
+  return points.map(([value, i]) =>
     svg("rect", {
       class: `bar ${TRUST[trustOf(i)].name}`,
       x: x(i) - wide / 2, y: y(value), width: wide, height: Math.max(area.bottom - y(value), 1),
@@ -118,7 +118,7 @@ function marks({ values, kind, log }, x, y, slot, area) {
   );
 }
 
-/** Say what is under the pointer, or where the arrow keys are; a click shows that component below. */
+/** Show the component under the pointer, or selected by arrow keys, in the tooltip; a click selects it. */
 function followPointer(root, band, { count, area, slot, x, y, options }) {
   let at = -1;
   const point = (i) => {

@@ -1,4 +1,4 @@
-// One component at a time, by slider, buttons, arrow keys, or a click in a chart or the table.
+// One selected component: by slider, buttons, arrow keys, or a click in a chart or the table.
 
 const chosen = { component: 0, listeners: [] };
 
@@ -26,14 +26,14 @@ function drawComponents(card) {
       el("div", { class: "steps" }, back, slider, on)),
     host,
   );
-  if (shown < count) card.append(el("p", { class: "note" }, `The first ${shown} of ${count} components can be shown.`));
+  if (shown < count) card.append(el("p", { class: "note" }, `Only the first ${shown} of ${count} components are available.`));
   const view = report.pictures ? pictureView(host) : loadingView(host);
   const show = (i) => {
     const at = Math.min(i, shown - 1);
     heading.textContent = `Component ${at + 1} of ${count}`;
     const { share, angle } = report.components;
-    const sure = report.certificate.measured && angle[at] !== null ? `, not further than ${angleText(angle[at])} from the true one` : "";
-    about.textContent = `${percent(share[at])} of all variance${sure}`;
+    const bound = report.certificate.measured && angle[at] !== null ? `, angle at most ${angleText(angle[at])}` : "";
+    about.textContent = `${percent(share[at])} of the total variance${bound}`;
     slider.value = at + 1;
     slider.setAttribute("aria-valuetext", heading.textContent);
     back.disabled = at === 0;
@@ -45,8 +45,8 @@ function drawComponents(card) {
   drawings.push(() => show(chosen.component));
   document.addEventListener("keydown", (event) => {
     const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-    const elsewhere = event.target !== document.body && !card.contains(event.target);
-    if (!by || elsewhere || event.target === slider || event.altKey || event.ctrlKey || event.metaKey) return;
+    const outside = event.target !== document.body && !card.contains(event.target);
+    if (!by || outside || event.target === slider || event.altKey || event.ctrlKey || event.metaKey) return;
     step(by);
     event.preventDefault();
   });

@@ -1,18 +1,18 @@
-// Making elements: text goes in as text, never as HTML.
+// Elements: text is inserted as text, never as HTML.
 
 const SVG = "http://www.w3.org/2000/svg";
 
-/** An HTML element with attributes, children (elements or texts) and, by `onclick` and so on, listeners. */
+/** An HTML element with attributes, listeners (`onclick` and so on) and children (elements or texts). */
 function el(name, attributes = {}, ...children) {
-  return dressed(document.createElement(name), attributes, children);
+  return assemble(document.createElement(name), attributes, children);
 }
 
-/** The same for SVG. */
+/** An SVG element, with the same arguments. */
 function svg(name, attributes = {}, ...children) {
-  return dressed(document.createElementNS(SVG, name), attributes, children);
+  return assemble(document.createElementNS(SVG, name), attributes, children);
 }
 
-function dressed(element, attributes, children) {
+function assemble(element, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
     if (value === undefined || value === null) continue;
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
@@ -24,12 +24,12 @@ function dressed(element, attributes, children) {
   return element;
 }
 
-/** The colour of a CSS variable, as the page shows it now. */
+/** The current colour of a CSS variable. */
 function colour(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
 
-/** What must be drawn again when the page gets another width or other colours. */
+/** Functions to call when the width or the colours of the page change. */
 const drawings = [];
 
 function drawn(draw) {
@@ -37,16 +37,14 @@ function drawn(draw) {
   draw();
 }
 
-/** Bytes from base64. */
+/** Decode base64 to bytes. */
 function bytes(text) {
   const letters = atob(text);
-  const found = new Uint8Array(letters.length);
-  for (let i = 0; i < letters.length; i += 1) found[i] = letters.charCodeAt(i);
-  return found;
+  return Uint8Array.from(letters, (letter) => letter.charCodeAt(0));
 }
 
-/** Numbers from steps between the least and the largest; NaN for what is none. */
-function unramped({ low, high, codes }) {
+/** Decode numbers that were quantised between their minimum and maximum. */
+function dequantize({ low, high, codes }) {
   const raw = bytes(codes);
   const span = high > low ? high - low : 1;
   const found = new Float64Array(raw.length / 2);

@@ -1,4 +1,4 @@
-// Where components lie in a network: a square for each layer and component, the darker the larger its share.
+// Shares of the layers of a network: one cell per layer and component, darker for a larger share.
 
 function drawLayers(section) {
   if (!report.layers) return;
@@ -9,10 +9,10 @@ function drawLayers(section) {
   const most = explained.indexOf(Math.max(...explained));
   section.querySelector(".card").append(
     el("p", { class: "note" },
-      `How much of each component lies in each of ${plural(names.length, "layer")}; a column adds up to 100 %. ` +
-      `Of what all components explain, ${names[most]} has the most: ${percent(explained[most])} with ` +
+      `Share of each of ${plural(names.length, "layer")} in each component; a column adds up to 100 %. ` +
+      `${names[most]} has the largest share of the explained variance: ${percent(explained[most])} with ` +
       `${percent(features[most] / report.features)} of the features. ` +
-      (shown < report.components.variance.length ? `The first ${shown} components are shown.` : "")),
+      (shown < report.components.variance.length ? `Only the first ${shown} components are shown.` : "")),
     plot,
   );
   drawn(() => plot.replaceChildren(layerGrid(plot.clientWidth)));
@@ -34,15 +34,15 @@ function layerGrid(width) {
     root.append(svg("text", { class: "name", x: left - 8, y: y + line / 2 + 4, "text-anchor": "end" }, shortened(name, left - 14)));
     for (let i = 0; i < shown; i += 1) {
       const share = shares[i][n];
-      const said = (event) => showTip(event.clientX, event.clientY, `${name}, component ${i + 1}`, [
-        ["of the component", percent(share)],
-        ["of the features", percent(features[n] / report.features)],
-        ["of all explained", percent(explained[n])],
+      const show = (event) => showTip(event.clientX, event.clientY, `${name}, component ${i + 1}`, [
+        ["share of component", percent(share)],
+        ["share of features", percent(features[n] / report.features)],
+        ["share of explained", percent(explained[n])],
       ]);
       root.append(svg("rect", {
         class: "cell", x: left + i * side, y, width: Math.max(1, side - 1), height: line - 1, rx: 1,
         "fill-opacity": Math.max(0.04, Math.sqrt(share)),
-        onpointermove: said, onpointerdown: said, onpointerleave: hideTip, onclick: () => chooseComponent(i),
+        onpointermove: show, onpointerdown: show, onpointerleave: hideTip, onclick: () => chooseComponent(i),
       }));
     }
   });

@@ -1,11 +1,11 @@
-// A component as bars: its largest loadings, by the names of their features.
+// A component as bars: its largest loadings, with the names of their features.
 
 function loadingView(host) {
   const { names, features, values, named } = report.loadings;
   const plot = el("div", { class: "plot" });
   const kept = values[0].length;
-  const which = kept < report.features ? `The ${kept} largest of ${report.features.toLocaleString("en")} loadings` : "All loadings, the largest first";
-  host.append(plot, el("p", { class: "note" }, `${which}.${named ? "" : " Columns are counted from 0."}`));
+  const which = kept < report.features ? `The ${kept} largest of ${report.features.toLocaleString("en")} loadings` : "All loadings in descending order";
+  host.append(plot, el("p", { class: "note" }, `${which}.${named ? "" : " Columns are numbered from 0."}`));
   return (i) => plot.replaceChildren(loadingBars(plot.clientWidth, i, features[i].map((f) => names[f]), values[i]));
 }
 
@@ -31,9 +31,9 @@ function loadingBars(width, i, names, values) {
   values.forEach((value, n) => {
     const y = area.top + n * line;
     const from = Math.min(x(0), x(value));
-    const said = (event) => showTip(event.clientX, event.clientY, names[n], [["loading", number(value)]]);
+    const show = (event) => showTip(event.clientX, event.clientY, names[n], [["loading", number(value)]]);
     root.append(
-      svg("g", { class: "loading", onpointermove: said, onpointerdown: said, onpointerleave: hideTip },
+      svg("g", { class: "loading", onpointermove: show, onpointerdown: show, onpointerleave: hideTip },
         svg("rect", { class: "reach", x: 0, y, width, height: line }),
         svg("text", { class: "name", x: area.left - 8, y: y + 16, "text-anchor": "end" }, shortened(names[n], left - 14)),
         svg("rect", {
@@ -45,7 +45,7 @@ function loadingBars(width, i, names, values) {
   return root;
 }
 
-/** A name cut to the room it has. */
+/** A name truncated to the available width. */
 function shortened(name, room) {
   const letters = Math.max(3, Math.floor(room / 6.8));
   return name.length > letters ? `${name.slice(0, letters - 1)}…` : name;

@@ -1,4 +1,4 @@
-// The page from top to bottom.
+// Draw all sections of the page.
 
 const report = JSON.parse(document.getElementById("data").textContent);
 const $ = (selector) => document.querySelector(selector);
@@ -7,8 +7,8 @@ function drawSummary() {
   const { rows, features, components, source, passes } = report;
   const from = source ? ` of ${source}` : "";
   $("#summary").textContent =
-    `${plural(rows, "row")}${from} with ${plural(features, "feature")}, read ${passes === 1 ? "once" : `${passes} times`}, ` +
-    `in ${plural(components.variance.length, "component")}.`;
+    `${plural(rows, "row")}${from} with ${plural(features, "feature")}, ${plural(passes, "pass", "passes")}, ` +
+    `${plural(components.variance.length, "component")}.`;
 }
 
 function drawVerdict(card) {
@@ -17,7 +17,7 @@ function drawVerdict(card) {
   const near = components.variance.filter((_, i) => trustOf(i) === 0).length;
   const level = !certificate.measured ? 3 : near === count ? 0 : near > 0 ? 1 : 2;
   const found = certificate.measured
-    ? `${near} of ${plural(count, "component")} ${near === 1 ? "is" : "are"} within π/32 of the true ones.`
+    ? `${near} of ${plural(count, "component")} ${near === 1 ? "has" : "have"} an angle within π/32.`
     : "";
   card.classList.add(TRUST[level].name);
   card.append(
@@ -26,7 +26,7 @@ function drawVerdict(card) {
       el("p", { class: "verdict-words" }, `${certificate.words}. ${found}`),
       el("p", {}, certificate.explained),
       ...certificate.notes.map((note) => el("p", { class: "verdict-note" }, note)),
-      el("p", {}, el("b", {}, "How it ended: "), `${outcome.happened}. `, el("b", {}, "Advice: "), outcome.advice)),
+      el("p", {}, el("b", {}, "Outcome: "), `${outcome.happened}. `, el("b", {}, "Advice: "), outcome.advice)),
   );
 }
 
@@ -38,7 +38,7 @@ function drawTiles(host) {
   const tiles = [
     [percent(total), "of the variance explained"],
     [count.toLocaleString("en"), count === 1 ? "component" : "components"],
-    [certificate.measured ? `${near} of ${count}` : NONE, certificate.measured ? "within π/32, by their bound" : "bounds: not measured"],
+    [certificate.measured ? `${near} of ${count}` : NONE, certificate.measured ? "with an angle bound within π/32" : "angle bounds: not measured"],
     [rows.toLocaleString("en"), "rows"],
     [features.toLocaleString("en"), "features"],
     [`${passes}`, `${passes === 1 ? "pass" : "passes"}: ${route}`],
@@ -70,7 +70,7 @@ let waiting = 0;
 window.addEventListener("resize", () => {
   cancelAnimationFrame(waiting);
   waiting = requestAnimationFrame(() => {
-    // A phone's address bar changes the height only: nothing to draw anew.
+    // The address bar of a phone changes the height only: no redraw.
     if (document.documentElement.clientWidth === width) return;
     width = document.documentElement.clientWidth;
     for (const draw of drawings) draw();

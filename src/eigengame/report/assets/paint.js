@@ -1,13 +1,13 @@
-// How rows are coloured: all alike, by class, or by a number.
+// Colours of rows: one colour, by class, or by a number.
 
 const CLASS_COLOURS = Array.from({ length: 10 }, (_, i) => `--class-${i}`);
 const SCALE = ["--scale-0", "--scale-1", "--scale-2", "--scale-3", "--scale-4"];
 
-/** How rows are coloured: what colour and shape each has, whether it is shown, and the legend. */
+/** Colour, shape, visibility, tooltip entries and legend of rows with these labels. */
 function painter(labels) {
   if (labels === null) {
     return {
-      colours: () => [colour("--accent")], code: () => 0, shape: () => 0, shows: () => true, says: () => [],
+      colours: () => [colour("--accent")], code: () => 0, shape: () => 0, shows: () => true, details: () => [],
       legend: () => null,
     };
   }
@@ -49,7 +49,7 @@ function classPainter({ name, classes, codes, grey }) {
     code: (row) => codes[row],
     shape,
     shows: (row, hidden) => !hidden.has(codes[row]),
-    says: (row) => [[name, classes[codes[row]]]],
+    details: (row) => [[name, classes[codes[row]]]],
     legend,
   };
 }
@@ -79,7 +79,7 @@ function numberPainter({ name, values }) {
       const steps = Array.from({ length: STEPS }, (_, i) => `rgb(${between(stops, i / (STEPS - 1)).map(Math.round)})`);
       return [...steps, colour("--unmeasured")];
     },
-    code, shape: () => 0, shows: () => true, says: (row) => [[name, number(values[row])]], legend,
+    code, shape: () => 0, shows: () => true, details: (row) => [[name, number(values[row])]], legend,
   };
 }
 
@@ -88,7 +88,7 @@ function rgb(hex) {
   return [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16));
 }
 
-/** A colour along evenly spaced stops, at 0 to 1. */
+/** Interpolate a colour between evenly spaced stops; `at` is between 0 and 1. */
 function between(stops, at) {
   const place = Math.max(0, Math.min(1, at)) * (stops.length - 1);
   const i = Math.min(stops.length - 2, Math.floor(place));

@@ -1,9 +1,9 @@
-// Components as pictures: blue one way, red the other.
+// Components as images: blue for negative loadings, red for positive ones.
 
 const DIVERGING = Array.from({ length: 7 }, (_, i) => `--diverging-${i}`);
 
-/** The pictures of the report, unpacked: value(i, plane, pixel) and a way to draw them. */
-function unpackedPictures() {
+/** The decoded images of the report, with access to codes and values. */
+function decodePictures() {
   const { height, width, channels, images, mean } = report.pictures;
   const codes = new Int8Array(bytes(images.codes).buffer);
   const pixels = height * width;
@@ -13,11 +13,11 @@ function unpackedPictures() {
     size: (i) => images.sizes[i],
     code: (i, plane, pixel) => codes[(i * pixels + pixel) * planes + plane],
     value: (i, plane, pixel) => (codes[(i * pixels + pixel) * planes + plane] / 127) * images.sizes[i],
-    average: mean === null ? null : unramped(mean),
+    average: mean === null ? null : dequantize(mean),
   };
 }
 
-/** Fill a canvas, pixel by pixel: tint(pixel) is a packed colour. */
+/** Fill a canvas pixel by pixel: tint(pixel) is a packed colour. */
 function fill(canvas, height, width, tint) {
   canvas.height = height;
   canvas.width = width;
@@ -28,7 +28,7 @@ function fill(canvas, height, width, tint) {
   pen.putImageData(image, 0, 0);
 }
 
-/** Red, green and blue in one number, as a canvas keeps them. */
+/** Pack red, green and blue into one number, in the format of a canvas. */
 function pack(r, g, b) {
   const byte = (x) => Math.max(0, Math.min(255, Math.round(x)));
   return ((255 << 24) | (byte(b) << 16) | (byte(g) << 8) | byte(r)) >>> 0;
@@ -41,7 +41,7 @@ function divergingColours() {
 }
 
 function pictureView(host) {
-  const view = unpackedPictures();
+  const view = decodePictures();
   const { height, width, channels } = view;
   const large = channels.map((name) => el("canvas", { class: "picture", role: "img", "data-plane": name }));
   const panels = large.map((canvas, plane) =>
@@ -59,14 +59,14 @@ function pictureView(host) {
       el("div", { class: "large" }, el("div", { class: "panels", "data-planes": channels.length }, ...panels), bar, walk?.element),
       gallery.element),
   );
-  if (view.factor > 1) host.append(el("p", { class: "note" }, `Pictures are shown at 1/${view.factor} of their size.`));
-  large.forEach((canvas, plane) => sayPixels(canvas, view, plane));
+  if (view.factor > 1) host.append(el("p", { class: "note" }, `Images are shown at 1/${view.factor} of their size.`));
+  large.forEach((canvas, plane) => showPixels(canvas, view, plane));
 
   return (i) => {
     const colours = divergingColours();
     large.forEach((canvas, plane) => {
       fill(canvas, height, width, (pixel) => colours[view.code(i, plane, pixel) + 127]);
-      canvas.setAttribute("aria-label", `Picture of component ${i + 1}, ${channels[plane]}`);
+      canvas.setAttribute("aria-label", `Image of component ${i + 1}, ${channels[plane]}`);
     });
     ends[0].textContent = `−${number(view.size(i), 2)}`;
     ends[2].textContent = `+${number(view.size(i), 2)}`;
@@ -75,21 +75,21 @@ function pictureView(host) {
   };
 }
 
-/** The value under the pointer. */
-function sayPixels(canvas, view, plane) {
-  const tell = (event) => {
+/** Show the value under the pointer. */
+function showPixels(canvas, view, plane) {
+  const show = (event) => {
     const box = canvas.getBoundingClientRect();
     const column = Math.min(view.width - 1, Math.max(0, Math.floor(((event.clientX - box.left) / box.width) * view.width)));
     const row = Math.min(view.height - 1, Math.max(0, Math.floor(((event.clientY - box.top) / box.height) * view.height)));
     const value = view.value(chosen.component, plane, row * view.width + column);
     showTip(event.clientX, event.clientY, `Row ${row}, column ${column}`, [[view.channels[plane], number(value, 2)]]);
   };
-  canvas.addEventListener("pointermove", tell);
-  canvas.addEventListener("pointerdown", tell);
+  canvas.addEventListener("pointermove", show);
+  canvas.addEventListener("pointerdown", show);
   canvas.addEventListener("pointerleave", hideTip);
 }
 
-/** What a component does to the mean: two standard deviations down, none, two up. */
+/** The mean image, and the mean minus and plus two standard deviations of a component. */
 function walkView(view) {
   const steps = [-2, 0, 2];
   const words = ["mean − 2 sd", "mean", "mean + 2 sd"];
@@ -114,7 +114,7 @@ function walkView(view) {
   return { element, show };
 }
 
-/** Small pictures of all components: press one to see it large. */
+/** Thumbnails of all components; a click selects one. */
 function galleryView(view) {
   const planes = view.channels.length;
   const buttons = Array.from({ length: view.shown }, (_, i) =>
@@ -137,7 +137,7 @@ function galleryView(view) {
   const show = (i) => {
     buttons.forEach((button, n) => button.setAttribute("aria-pressed", n === i));
     const [box, own] = [element, buttons[i]];
-    // Scrolls the gallery only, never the page.
+    // Scroll the gallery, not the page.
     if (own.offsetTop < box.scrollTop || own.offsetTop + own.offsetHeight > box.scrollTop + box.clientHeight) {
       box.scrollTop = own.offsetTop - box.clientHeight / 2;
     }

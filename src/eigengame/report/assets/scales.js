@@ -1,6 +1,6 @@
-// From numbers to places, and the ticks between.
+// Scales that map numbers to positions, and their ticks.
 
-/** The next larger of 1, 2, 5, 10, 20, ... */
+/** The smallest of 1, 2, 5, 10, 20, ... that is not below `raw`. */
 function niceStep(raw) {
   const base = 10 ** Math.floor(Math.log10(raw));
   return base * [1, 2, 5, 10].find((factor) => factor * base >= raw * 0.999999);
@@ -20,7 +20,7 @@ function linear(low, high, from, to) {
   return place;
 }
 
-/** A logarithmic scale; what is not positive lies at its low end. */
+/** A logarithmic scale; values below `low` are drawn at its lower end. */
 function logarithmic(low, high, from, to) {
   const inner = linear(Math.log10(low), Math.log10(high), from, to);
   const place = (x) => inner(Math.log10(Math.max(x, low)));
@@ -41,16 +41,16 @@ function logarithmic(low, high, from, to) {
   return place;
 }
 
-/** Round numbers from 1 to count that leave room for their labels. */
+/** Round numbers from 1 to count, with space for their labels. */
 function countTicks(count, room) {
   const step = Math.max(1, niceStep(count / Math.max(room, 1)));
   const ticks = [1];
-  // By ones and twos from 1 on; then 5, 10, 15 and so on beside it.
+  // Steps of 1 and 2 start at 1; larger steps give 1, 5, 10, 15 and so on.
   for (let tick = step < 5 ? 1 + step : step; tick <= count; tick += step) ticks.push(tick);
   return ticks;
 }
 
-/** The least and largest of those numbers that are any. */
+/** The minimum and maximum of the finite values. */
 function extent(values) {
   let [low, high] = [Infinity, -Infinity];
   for (const value of values) {
@@ -61,7 +61,7 @@ function extent(values) {
   return low <= high ? [low, high] : [0, 1];
 }
 
-/** A range with a little room at both ends. */
+/** A range with a margin at both ends. */
 function padded([low, high], share = 0.05) {
   const room = (high - low || Math.abs(high) || 1) * share;
   return [low - room, high + room];

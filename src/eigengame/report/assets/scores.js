@@ -1,11 +1,11 @@
-// Rows placed by their scores on two components, coloured by their labels.
+// Scatter plot of scores on two components, coloured by labels.
 
 function drawScores(card) {
   const { scores } = report;
   if (scores === null) {
     card.append(
       el("p", { class: "instead" },
-        "This report was made without data, so there are no rows to place. Give some to see them: ",
+        "This report was written without data. To see a scatter plot of scores, use ",
         el("code", {}, "write_report(model, path, data=X, labels=y)"), ".",
       ),
     );
@@ -17,16 +17,16 @@ function drawScores(card) {
     { name: "row number", values: () => rows },
     ...columns.map((column, i) => ({
       name: `component ${i + 1} (${percent(report.components.share[i])})`, short: `component ${i + 1}`,
-      values: () => (column.values ??= unramped(column)),
+      values: () => (column.values ??= dequantize(column)),
     })),
   ];
   const two = columns.length > 1;
   const state = { x: two ? 1 : 0, y: two ? 2 : 1, hidden: new Set(), zoom: null };
   const plot = el("div", { class: "scatter", role: "img" });
   const paint = painter(scores.labels);
-  const whole = el("button", { type: "button", class: "plain", onclick: () => { state.zoom = null; draw(); } }, "Whole");
+  const reset = el("button", { type: "button", class: "plain", onclick: () => { state.zoom = null; draw(); } }, "Reset zoom");
   const draw = () => {
-    whole.hidden = state.zoom === null;
+    reset.hidden = state.zoom === null;
     scatter(plot, axes, state, paint, (zoom) => { state.zoom = zoom; draw(); });
   };
   const choice = (key, words) =>
@@ -36,17 +36,17 @@ function drawScores(card) {
       ),
     );
   const shown = scores.rows.length;
-  const all = shown === scores.of ? `All ${plural(shown, "row")}` : `${plural(shown, "row")} of ${scores.of.toLocaleString("en")}, chosen evenly`;
-  const few = columns.length < report.components.variance.length ? ` The first ${columns.length} components can be chosen.` : "";
+  const all = shown === scores.of ? `All ${plural(shown, "row")}` : `${plural(shown, "row")} of ${scores.of.toLocaleString("en")}, sampled evenly`;
+  const few = columns.length < report.components.variance.length ? ` Only the first ${columns.length} components are available.` : "";
   card.append(
-    el("div", { class: "controls" }, choice("x", "Across"), choice("y", "Up"), whole),
+    el("div", { class: "controls" }, choice("x", "x axis"), choice("y", "y axis"), reset),
     el("div", { class: "scatter-row" }, plot, paint.legend(state, draw)),
-    el("p", { class: "note" }, `${all}, counted from 0.${few}`, el("span", { class: "mouse" }, " Drag with the mouse to look closer.")),
+    el("p", { class: "note" }, `${all}, numbered from 0.${few}`, el("span", { class: "mouse" }, " Drag with the mouse to zoom in.")),
   );
   drawn(draw);
 }
 
-/** Draw rows; `zoom` is called with the ranges that a drag of the mouse asks for. */
+/** Draw the scatter plot; `zoom` is called with the ranges that the mouse selects. */
 function scatter(host, axes, state, paint, zoom) {
   const width = host.clientWidth;
   const height = Math.round(Math.min(560, Math.max(300, width * (width < 560 ? 0.95 : 0.66))));
@@ -94,7 +94,7 @@ function scatter(host, axes, state, paint, zoom) {
     ring.style.visibility = "visible";
     const score = (axis) => (axis === axes[0] ? [] : [[axis.short, number(axis.values()[best])]]);
     showTip(corner.left + a, corner.top + b, `Row ${report.scores.rows[best].toLocaleString("en")}`, [
-      ...paint.says(best), ...score(across), ...(up === across ? [] : score(up)),
+      ...paint.details(best), ...score(across), ...(up === across ? [] : score(up)),
     ]);
   };
   const leave = () => {
@@ -114,7 +114,7 @@ function scatter(host, axes, state, paint, zoom) {
   host.onpointerleave = leave;
 }
 
-/** A rectangle drawn with the mouse; a finger scrolls the page instead. */
+/** A rectangle drawn with the mouse; touch scrolls the page instead. */
 function dragger(host, box, area, done) {
   let from = null;
   const place = (event) => {
@@ -141,14 +141,14 @@ function dragger(host, box, area, done) {
     },
     ends: (event) => {
       const [start, to] = [from, place(event)];
-      const meant = from !== null && large(to);
+      const selected = from !== null && large(to);
       from = null;
-      if (meant) done(start, to);
+      if (selected) done(start, to);
     },
   };
 }
 
-/** Points on a canvas: thousands of them, at once. */
+/** Draw the points on a canvas. */
 function dots(canvas, width, height, places, shown, paint) {
   const dense = window.devicePixelRatio || 1;
   canvas.width = width * dense;

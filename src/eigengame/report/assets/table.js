@@ -1,4 +1,4 @@
-// Every component in a table: sorted by a press on a heading, copied by a button.
+// Table of all components: a click on a heading sorts it, a button copies it.
 
 const COLUMNS = [
   { name: "component", of: (i) => i + 1, text: (i) => `${i + 1}` },
@@ -10,7 +10,7 @@ const COLUMNS = [
 ];
 
 function drawTable(card, copy) {
-  const head = report.certificate.measured ? "angle bound (rad)" : "moved by (rad)";
+  const head = report.certificate.measured ? "angle bound (rad)" : "rotation (rad)";
   const names = COLUMNS.map(({ name }) => (name === "angle" ? head : name));
   const rows = report.components.variance.map((_, i) =>
     el("tr", { "data-component": i, onclick: () => chooseComponent(i) },
@@ -29,7 +29,7 @@ function drawTable(card, copy) {
     headings.forEach((heading) => heading.setAttribute("aria-sort", "none"));
     headings[c].setAttribute("aria-sort", down ? "descending" : "ascending");
     const value = COLUMNS[c].of;
-    // What was not measured comes last either way.
+    // Values that were not measured come last in both directions.
     order.sort((a, b) => {
       const [left, right] = [value(a), value(b)];
       if (left === null || right === null) return (left === null) - (right === null) || a - b;
@@ -41,9 +41,9 @@ function drawTable(card, copy) {
   chosen.listeners.push((now) => rows.forEach((row, i) => row.classList.toggle("chosen", i === now)));
   copy.addEventListener("click", async () => {
     const lines = [names, ...order.map((i) => COLUMNS.map((column) => column.of(i) ?? ""))];
-    const done = await copied(lines.map((line) => line.join("\t")).join("\n"));
-    copy.textContent = done ? "Copied" : "Could not copy: select it by hand";
-    setTimeout(() => { copy.textContent = "Copy the table"; }, 2000);
+    const done = await copyText(lines.map((line) => line.join("\t")).join("\n"));
+    copy.textContent = done ? "Copied" : "Copy failed: select the table";
+    setTimeout(() => { copy.textContent = "Copy table"; }, 2000);
   });
 }
 
@@ -52,8 +52,8 @@ function tableKey(i) {
   return svg("svg", { width: 14, height: 14, role: "img", "aria-label": TRUST[level].words }, trustMark(level, 7, 7, 4));
 }
 
-/** Put text on the clipboard, by the older way where the newer is not allowed. */
-async function copied(text) {
+/** Copy text to the clipboard, with a fallback if the clipboard API is not allowed. */
+async function copyText(text) {
   try {
     await navigator.clipboard.writeText(text);
     return true;

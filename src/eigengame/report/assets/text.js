@@ -1,8 +1,8 @@
-// Numbers and words for people.
+// Formatting of numbers and words.
 
 const NONE = "–";
 
-/** A number in a few digits; a dash for what was not measured. */
+/** A number with a few digits; a dash if it was not measured. */
 function number(x, digits = 4) {
   if (x === null || x === undefined || !Number.isFinite(x)) return NONE;
   if (x === 0) return "0";
@@ -19,14 +19,14 @@ function percent(x, digits = 3) {
   return x === null ? NONE : `${number(100 * x, digits)}%`;
 }
 
-/** An angle in radians, and in degrees where they say more than a row of zeros. */
+/** An angle in radians, and in degrees unless they round to zero. */
 function angleText(x) {
   if (x === null) return NONE;
   const degrees = (x * 180) / Math.PI;
   return `${number(x, 2)} rad${degrees < 0.01 ? "" : ` (${number(degrees, 2)}°)`}`;
 }
 
-/** A number beside an axis of powers: 10⁻⁶, or plain where that is short. */
+/** A number on a logarithmic axis: 10⁻⁶, or plain if that is short. */
 function powerText(x) {
   const power = Math.log10(x);
   if (Math.abs(power - Math.round(power)) > 1e-9 || Math.abs(power) < 2.5) return number(x, 2);

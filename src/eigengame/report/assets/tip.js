@@ -1,8 +1,8 @@
-// One small box that says what is under the pointer.
+// The tooltip.
 
 const tip = document.getElementById("tip");
 
-/** Show a heading and [name, value] pairs beside a place of the window. */
+/** Show a heading and [name, value] pairs next to a position of the window. */
 function showTip(x, y, heading, pairs) {
   tip.replaceChildren(
     el("strong", {}, heading),

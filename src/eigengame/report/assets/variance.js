@@ -1,4 +1,4 @@
-// The four charts of variance and trust, and what their colours mean.
+// The four charts of variance and angle bounds, and their legend.
 
 function drawTrustLegend(host) {
   const count = report.components.variance.length;
@@ -10,21 +10,21 @@ function drawTrustLegend(host) {
   });
 }
 
-/** All that is known of component i, for the box under the pointer. */
+/** The tooltip entries of component i. */
 function aboutComponent(i) {
   const { variance, share, angle } = report.components;
-  const said = report.certificate.measured ? "angle at most" : "moved by";
+  const name = report.certificate.measured ? "angle at most" : "rotation";
   return [
     ["variance", number(variance[i])],
     ["share", percent(share[i])],
-    [said, angleText(angle[i])],
+    [name, angleText(angle[i])],
   ];
 }
 
 function drawScree(card) {
   card.querySelector(".note").textContent = report.certificate.measured
-    ? "Its colour says how far it can be from the true one."
-    : "Grey: how far it can be from the true one was not measured.";
+    ? "The colour shows the bound on the angle to the true component."
+    : "Grey: the angle to the true component was not measured.";
   const { variance } = report.components;
   let log = false;
   const host = card.querySelector(".plot");
@@ -50,11 +50,11 @@ function drawTotal(card) {
   const top = Math.min(1, niceStep(Math.max(sum, 0.01) / 5) * 5);
   componentChart(card.querySelector(".plot"), () => ({
     values: totals, kind: "line", log: false, range: [0, Math.max(top, sum)], tick: (value) => percent(value),
-    label: `The first ${plural(totals.length, "component")} carry ${percent(sum)} of all variance.`,
+    label: `The first ${plural(totals.length, "component")} explain ${percent(sum)} of the total variance.`,
     tip: (i) => [
-      [`first ${i + 1} together`, percent(totals[i])],
-      ["this one", percent(report.components.share[i])],
-      ["left over", percent(Math.max(0, 1 - totals[i]))],
+      [`first ${i + 1} components`, percent(totals[i])],
+      ["this component", percent(report.components.share[i])],
+      ["remaining", percent(Math.max(0, 1 - totals[i]))],
     ],
   }));
 }
@@ -63,12 +63,12 @@ function drawAngle(card) {
   const { angle, paper } = report.components;
   const { measured } = report.certificate;
   const [title, note] = measured
-    ? ["Angle bound", "Not further than this from the true component, in radians."]
-    : ["Movement, not a bound", "How far each component turned since half of the rows, in radians: an estimate."];
+    ? ["Angle bound", "Upper bound on the angle to the true component, in radians."]
+    : ["Rotation (not a bound)", "Angle by which each component turned over the second half of the rows, in radians: an estimate."];
   card.querySelector("h3").textContent = title;
   card.querySelector(".note").textContent = note;
   const positive = angle.filter((value) => value > 0);
-  if (!positive.length) return say(card, "No angle is known: it was not measured.");
+  if (!positive.length) return showSentence(card, "Not measured.");
   const lowest = Math.min(...positive, Math.PI / 32);
   componentChart(card.querySelector(".plot"), () => ({
     values: angle, kind: "points", log: true, range: [lowest / 2, Math.PI / 2 * 1.15],
@@ -76,9 +76,9 @@ function drawAngle(card) {
     label: `${title} of ${plural(angle.length, "component")}, at most ${number(Math.max(...positive), 2)} radians.`,
     lines: [{ at: Math.PI / 8, text: "π/8" }, { at: Math.PI / 32, text: "π/32" }],
     tip: (i) => [
-      [measured ? "angle at most" : "moved by", angleText(angle[i])],
-      ...(paper[i] === null ? [] : [["the paper's bound", angleText(paper[i])]]),
-      ["trust", TRUST[trustOf(i)].words],
+      [measured ? "angle at most" : "rotation", angleText(angle[i])],
+      ...(paper[i] === null ? [] : [["bound of the paper", angleText(paper[i])]]),
+      ["level", TRUST[trustOf(i)].words],
     ],
   }));
 }
@@ -86,22 +86,22 @@ function drawAngle(card) {
 function drawPenalty(card) {
   const { penalty } = report.components;
   if (penalty.every((value) => value === null)) {
-    const why = "Not measured: that takes a second look at the data. Fit with tol or passes, or call certify(data).";
-    return say(card, why);
+    const why = "Not measured: this needs a second pass over the data. Fit with tol or passes, or call certify(data).";
+    return showSentence(card, why);
   }
   const positive = penalty.filter((value) => value > 0);
-  if (!positive.length) return say(card, "Every penalty is zero: no player overlaps with those before it.");
+  if (!positive.length) return showSentence(card, "Every penalty is zero: no component overlaps with an earlier one.");
   const [low, high] = extent(positive);
   componentChart(card.querySelector(".plot"), () => ({
     values: penalty, kind: "points", log: true, tick: powerText, range: [low / 3, Math.max(0.08, 2 * high)],
     lines: [{ at: 0.025, text: "0.025" }],
-    label: `Penalty over variance of ${plural(penalty.length, "component")}, at most ${number(high, 2)}.`,
+    label: `Penalty / variance of ${plural(penalty.length, "component")}, at most ${number(high, 2)}.`,
     tip: (i) => [["penalty / variance", number(penalty[i], 3)]],
   }));
 }
 
-/** A sentence in place of a chart. */
-function say(card, sentence) {
+/** Show a sentence instead of a chart. */
+function showSentence(card, sentence) {
   card.classList.add("short");
   card.querySelector(".plot").replaceChildren(el("p", { class: "instead" }, sentence));
 }

@@ -1,4 +1,4 @@
-"""Models for pages, made without a fit, and what a page holds."""
+"""Models that look fitted, and readers of the data in a page."""
 
 import base64
 import json
@@ -15,8 +15,8 @@ from eigengame.sources import Layers
 HOSTILE = "</script><script>alert('x')</script><b>&amp;"
 
 
-def made(k=3, d=12, kind="certified", seed=0):
-    """Return an estimator that looks fitted: k components of d features."""
+def make_model(k=3, d=12, kind="certified", seed=0):
+    """Return an estimator with the attributes of a fit: k components of d features."""
     random = np.random.default_rng(seed)
     variance = 1 / np.arange(1, k + 1)
     unknown = np.full(k, np.nan)
@@ -49,22 +49,22 @@ def made(k=3, d=12, kind="certified", seed=0):
     return model
 
 
-def layered(k=3):
-    """Return a model of activations: 12 features in two layers, one of them with channels last."""
-    model = made(k)
+def make_layered_model(k=3):
+    """Return a model of activations: 12 features in two layers, one with channels last."""
+    model = make_model(k)
     model.layers_ = Layers.of([("conv1", (2, 2, 2), True), (HOSTILE, (4,), False)])
     return model
 
 
-def embedded(path):
-    """Return the data within a page."""
+def read_page(path):
+    """Return the data in a page."""
     page = Path(path).read_text(encoding="utf-8")
     (found,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page, re.S)
     return json.loads(found)
 
 
-def decoded(column):
-    """Return the numbers of a ramp."""
+def dequantize(column):
+    """Return the numbers that `quantize_range` encoded."""
     codes = np.frombuffer(base64.b64decode(column["codes"]), "<u2")
     values = column["low"] + codes / 65534 * (column["high"] - column["low"])
     return np.where(codes == 65535, np.nan, values)

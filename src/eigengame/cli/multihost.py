@@ -1,15 +1,15 @@
-"""Commands that run as one of several processes."""
+"""Fits that run as several processes, possibly on several machines."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
 
-from eigengame.cli.running import FAILED, say
+from eigengame.cli.errors import FAILED, print_message
 
 
-def joined(hosts: str, count: int | None, index: int | None, wait: float) -> bool:
-    """Meet the other processes, and say whether this one is the first, which speaks and writes."""
+def join_hosts(hosts: str, count: int | None, index: int | None, wait: float) -> bool:
+    """Connect to the other processes; return True in process 0, which prints and writes results."""
     from eigengame.sharding.hosts import hosts_of, join
 
     join(hosts_of(hosts, count, index), wait)
@@ -19,8 +19,8 @@ def joined(hosts: str, count: int | None, index: int | None, wait: float) -> boo
 
 
 @contextlib.contextmanager
-def ending_together(hosts: str | None) -> Iterator[None]:
-    """End with a clear message, and at once, where another process is gone."""
+def exit_if_host_lost(hosts: str | None) -> Iterator[None]:
+    """Print a message and exit immediately if another process has died."""
     if hosts is None:
         yield
         return
@@ -30,5 +30,5 @@ def ending_together(hosts: str | None) -> Iterator[None]:
         with together():
             yield
     except HostLost as error:
-        say(str(error))
+        print_message(str(error))
         leave(FAILED)

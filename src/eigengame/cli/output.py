@@ -1,4 +1,4 @@
-"""What a command shows: tables for people, or one JSON object for scripts."""
+"""Results on stdout: tables, or one JSON object for scripts."""
 
 from __future__ import annotations
 
@@ -9,25 +9,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-MOST = 32
-"""Rows of a table: what goes beyond is in the JSON."""
+MAX_ROWS = 32
+"""Maximum number of rows in a table; JSON output is complete."""
 
 UNKNOWN = math.pi / 2
-"""The angle bound of a component about which nothing can be said."""
+"""Angle bound of a component for which the certificate gives no information."""
 
 
-def show(text: str = "") -> None:
-    """Print a line of results."""
-    print(text)
-
-
-def show_json(facts: Mapping[str, Any]) -> None:
+def print_json(facts: Mapping[str, Any]) -> None:
     """Print one JSON object."""
-    print(json.dumps(plain(facts), allow_nan=False))
+    print(json.dumps(_as_json(facts), allow_nan=False))
 
 
-def show_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print a table whose columns of numbers are aligned; its length is limited."""
+def print_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Print at most `MAX_ROWS` rows as a table, with columns of numbers aligned right."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -37,22 +32,22 @@ def show_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     for i, heading in enumerate(headings):
         numbers = all(row[i][:1] in "0123456789-~≤" for row in rows if row[i])
         table.add_column(heading, justify="right" if numbers else "left")
-    for row in rows[:MOST]:
+    for row in rows[:MAX_ROWS]:
         table.add_row(*row)
     Console(highlight=False, markup=False).print(table)
-    if len(rows) > MOST:
-        show(f"... and {len(rows) - MOST} more: --json prints them all.")
+    if len(rows) > MAX_ROWS:
+        print(f"... and {len(rows) - MAX_ROWS} more: --json prints all of them.")
 
 
-def show_components(model: Any) -> None:
-    """Print the components of a model, and how far to trust them."""
+def print_components(model: Any) -> None:
+    """Print the variance, share and angle bound of each component."""
     certificate = model.certificate_
     sign = "~" if certificate.kind == "estimate" else "≤"
     angles = [
         "unknown" if angle >= UNKNOWN else f"{sign} {angle:.2g}" for angle in certificate.angle
     ]
-    show_table(
-        ("component", "variance", "share", "in all", "angle (rad)"),
+    print_table(
+        ("component", "variance", "share", "cumulative", "angle (rad)"),
         [
             (str(i + 1), f"{variance:.4g}", f"{share:.2%}", f"{total:.2%}", angle)
             for i, (variance, share, total, angle) in enumerate(
@@ -66,19 +61,19 @@ def show_components(model: Any) -> None:
             )
         ],
     )
-    show(f"Angles: {str(certificate).splitlines()[0]}.")
+    print(f"Angles: {str(certificate).splitlines()[0]}.")
     for note in certificate.notes():
-        show(f"Note: {note}.")
+        print(f"Note: {note}.")
 
 
-def show_ending(model: Any) -> None:
-    """Print how a fit ended, and what to do next."""
-    show(f"Ended: {model.outcome_}.")
-    show(f"Next: {model.outcome_.advice}")
+def print_outcome(model: Any) -> None:
+    """Print the outcome of a fit and the advice that belongs to it."""
+    print(f"Outcome: {model.outcome_}.")
+    print(f"Next: {model.outcome_.advice}")
 
 
-def facts_of(model: Any) -> dict[str, Any]:
-    """Return a model's figures, for JSON."""
+def model_summary(model: Any) -> dict[str, Any]:
+    """Return the results of a fitted model for JSON output."""
     certificate, outcome = model.certificate_, model.outcome_
     return {
         "components": model.n_components_,
@@ -102,14 +97,14 @@ def facts_of(model: Any) -> dict[str, Any]:
     }
 
 
-def plain(value: Any) -> Any:
-    """Return a value as JSON can hold it: arrays as lists, null for what is not finite."""
+def _as_json(value: Any) -> Any:
+    """Convert a value for JSON: arrays to lists, NaN and infinity to null."""
     if isinstance(value, Mapping):
-        return {str(name): plain(one) for name, one in value.items()}
+        return {str(name): _as_json(one) for name, one in value.items()}
     if isinstance(value, os.PathLike):
         return os.fspath(value)
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, (list, tuple)):
-        return [plain(one) for one in value]
+        return [_as_json(one) for one in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value

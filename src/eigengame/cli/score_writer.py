@@ -1,10 +1,7 @@
-"""Scores written block by block, to a file that is there whole or not at all."""
+"""Write scores block by block to a file that appears only when it is complete."""
 
 from __future__ import annotations
 
-import contextlib
-import os
-import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO
@@ -15,27 +12,26 @@ Blocks = Iterator[np.ndarray]
 
 
 def write_scores(path: Path, blocks: Blocks, count: int) -> int:
-    """Write blocks of scores and return how many rows they had.
+    """Write blocks of scores and return the number of rows.
 
     Parameters
     ----------
     path : path
-        Its ending says how: one of `WRITERS`.
+        Its extension selects the format: one of `WRITERS`.
     blocks : iterator of arrays of shape (m, count)
-        Never more than one of them is held.
+        Only one block is in memory at a time.
     count : int
-        Components.
+        Number of components.
     """
-    from eigengame._system.files import written_whole
+    from eigengame._system.atomic_write import atomic_write
 
     names = [f"pc{i + 1}" for i in range(count)]
-    whole = _folder_written_whole if path.suffix == ".zarr" else written_whole
-    with whole(path) as draft:
-        return WRITERS[path.suffix](draft, _read(blocks), names)
+    with atomic_write(path) as draft:
+        return WRITERS[path.suffix](draft, _convert_read_errors(blocks), names)
 
 
 def _npy(draft: Path, blocks: Blocks, names: Sequence[str]) -> int:
-    """Write a NumPy file from front to back: a full disk is an error here, in a memory map a crash."""
+    """Write a NumPy file sequentially: a full disk is an error here, but would crash a memory map."""
     rows, dtype = 0, np.dtype(np.float64)
     with draft.open("wb") as file:
         _npy_header(file, dtype, (0, len(names)))
@@ -43,7 +39,7 @@ def _npy(draft: Path, blocks: Blocks, names: Sequence[str]) -> int:
         for block in blocks:
             dtype, rows = block.dtype, rows + len(block)
             file.write(np.ascontiguousarray(block).data)
-        # NumPy leaves room in the header for the number of rows to grow.
+        # NumPy pads the header, so that a larger number of rows fits in the same space.
         file.seek(0)
         _npy_header(file, dtype, (rows, len(names)))
         assert file.tell() == begin
@@ -60,7 +56,7 @@ def _npy_header(file: IO[bytes], dtype: np.dtype, shape: tuple[int, int]) -> Non
 
 
 def _csv(draft: Path, blocks: Blocks, names: Sequence[str]) -> int:
-    """Write text with a heading, every number to its last digit."""
+    """Write text with a header line, numbers with all their digits."""
     rows = 0
     with draft.open("w") as file:
         file.write(",".join(names) + "\n")
@@ -72,7 +68,7 @@ def _csv(draft: Path, blocks: Blocks, names: Sequence[str]) -> int:
 
 
 def _parquet(draft: Path, blocks: Blocks, names: Sequence[str]) -> int:
-    """Write a Parquet file with a column for each component, a row group for each block."""
+    """Write a Parquet file with one column per component and one row group per block."""
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -94,7 +90,7 @@ def _parquet(draft: Path, blocks: Blocks, names: Sequence[str]) -> int:
 
 
 def _zarr(draft: Path, blocks: Blocks, names: Sequence[str]) -> int:
-    """Write a Zarr array that grows by a chunk for each block."""
+    """Write a Zarr array with one chunk per block."""
     import zarr
 
     rows, store = 0, None
@@ -113,41 +109,16 @@ def _zarr(draft: Path, blocks: Blocks, names: Sequence[str]) -> int:
 WRITERS = {".npy": _npy, ".csv": _csv, ".parquet": _parquet, ".zarr": _zarr}
 
 
-def _read(blocks: Blocks) -> Blocks:
-    """Give the blocks; an error of reading is not to be taken for one of writing."""
+def _convert_read_errors(blocks: Blocks) -> Blocks:
+    """Yield the blocks, and raise errors of reading as SourceError, to tell them from errors of writing."""
     from eigengame.sources import SourceError
 
     try:
         yield from blocks
     except OSError as error:
-        raise SourceError(f"the data could not be read to its end: {error}.") from error
-
-
-@contextlib.contextmanager
-def _folder_written_whole(path: Path) -> Iterator[Path]:
-    """Give another name to write a folder to, and put it in its place only when it is whole."""
-    from eigengame._system.files import StorageError
-
-    draft, old = (path.with_name(f".{path.name}.{os.getpid()}{end}") for end in ("", ".old"))
-    try:
-        yield draft
-        if path.exists():
-            path.rename(old)
-        try:
-            draft.rename(path)
-        except OSError:
-            old.rename(path)
-            raise
-        shutil.rmtree(old, ignore_errors=True)
-    except OSError as error:
-        raise StorageError(
-            f"{path} could not be written ({error.strerror or error}): what was there before is still good; "
-            "make room or give another place, and run again."
-        ) from None
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
+        raise SourceError(f"the data could not be read to the end: {error}.") from error
 
 
 def block_rows(features: int) -> int:
-    """Return how many rows to hold at once: a quarter GiB of them in float64."""
+    """Return the number of rows per block: at most a quarter GiB in float64."""
     return max(1, min(4096, 2**25 // max(features, 1)))

@@ -1,4 +1,4 @@
-"""Many numbers in few letters: whole numbers of one or two bytes, as base64, for the page to unpack."""
+"""Quantised numbers for the page: integers of one or two bytes, as base64."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 STEPS = 65534
-"""Steps from the least to the largest number; one more code stands for what is not a number."""
+"""Steps from the minimum to the maximum; the next code stands for NaN and infinity."""
 
 
-def ramp(values: np.ndarray) -> dict[str, Any]:
-    """Return numbers as steps between the least and the largest, two bytes each.
+def quantize_range(values: np.ndarray) -> dict[str, Any]:
+    """Quantise numbers to steps between their minimum and maximum, two bytes each.
 
     Parameters
     ----------
@@ -26,11 +26,11 @@ def ramp(values: np.ndarray) -> dict[str, Any]:
     span = high - low if high > low else 1.0
     codes = np.full(values.shape, STEPS + 1, "<u2")
     codes[finite] = np.round((values[finite] - low) / span * STEPS)
-    return {"low": low, "high": high, "codes": _text(codes)}
+    return {"low": low, "high": high, "codes": _base64(codes)}
 
 
-def signed(values: np.ndarray) -> dict[str, Any]:
-    """Return rows of numbers, each as 255 steps about zero: one byte a number, one size a row.
+def quantize_signed(values: np.ndarray) -> dict[str, Any]:
+    """Quantise rows of numbers to 255 steps around zero: one byte per number, one scale per row.
 
     Parameters
     ----------
@@ -39,8 +39,8 @@ def signed(values: np.ndarray) -> dict[str, Any]:
     values = np.nan_to_num(np.asarray(values, np.float64), posinf=0, neginf=0)
     sizes = np.abs(values).max(axis=1)
     codes = np.round(values / np.where(sizes > 0, sizes, 1)[:, None] * 127).astype(np.int8)
-    return {"sizes": [float(f"{size:.5g}") for size in sizes], "codes": _text(codes)}
+    return {"sizes": [float(f"{size:.5g}") for size in sizes], "codes": _base64(codes)}
 
 
-def _text(codes: np.ndarray) -> str:
+def _base64(codes: np.ndarray) -> str:
     return base64.b64encode(np.ascontiguousarray(codes).tobytes()).decode("ascii")

@@ -1,0 +1,148 @@
+"""Read row labels from a file, or from a column of the data."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import itertools
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+TEXT = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".txt")
+ARROW = (".parquet", ".arrow", ".feather", ".ipc")
+
+
+class Labels(list[Any]):
+    """List of labels with a name."""
+
+    def __init__(self, labels: Iterable[Any], name: str) -> None:
+        super().__init__(labels)
+        self.name = name
+
+
+def read_labels(labels: str, data: str, header: bool | None = None) -> Labels:
+    """Read one label per row.
+
+    Parameters
+    ----------
+    labels : str
+        A file (.npy, idx, or text with one label per line), else a column of the data.
+    data : str
+        The path of the data: a table, or AnnData, whose `obs` has columns.
+    header : bool, optional
+        Whether the first line of a text table contains column names. Detected by default.
+    """
+    if Path(labels).is_file():
+        return Labels(_read_file(Path(labels)), Path(labels).stem)
+    lowered = data.lower().rstrip("/")
+    if lowered.endswith(TEXT):
+        return Labels(
+            _text_column(Path(data), labels, "auto" if header is None else header), labels
+        )
+    if lowered.endswith(ARROW):
+        return Labels(_arrow_column(data, labels), labels)
+    if lowered.endswith(".h5ad"):
+        return Labels(_anndata_column(data, labels), labels)
+    raise ValueError(
+        f"--labels {labels}: this file does not exist, and {data} has no label columns: give a .npy file, "
+        "or text with one label per line."
+    )
+
+
+def _read_file(path: Path) -> list[Any]:
+    """Return the labels of a file that contains nothing else."""
+    name = path.name.lower()
+    if name.endswith(".npy"):
+        labels = np.load(path, allow_pickle=False)
+    elif name.endswith((".idx", "-ubyte", ".idx.gz", "-ubyte.gz")):
+        labels = _read_idx(path)
+    else:
+        try:
+            return _as_numbers(path.read_text().splitlines())
+        except UnicodeDecodeError:
+            raise ValueError(
+                f"{path} is not text: give a .npy or idx file, or text with one label per line."
+            ) from None
+    if labels.ndim != 1:
+        raise ValueError(f"{path} has shape {labels.shape}: give one label per row.")
+    return list(labels.tolist())
+
+
+def _read_idx(path: Path) -> np.ndarray:
+    """Return the labels of an idx file, such as those of MNIST: one axis of bytes."""
+    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+        if file.read(8)[:4] != b"\0\0\x08\x01":
+            raise ValueError(
+                f"{path} is not an idx file of labels: give one with a single axis of bytes."
+            )
+        return np.frombuffer(file.read(), np.uint8)
+
+
+def _text_column(path: Path, name: str, header: bool | str) -> list[Any]:
+    """Return a column of a text table with column names."""
+    from eigengame.sources import SourceError, _text
+
+    form = _text.look(str(path), header, "auto")
+    index = _column_index(form.names or [], name, path)
+    try:
+        with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as file:
+            lines = (line for line in itertools.islice(file, form.skipped, None) if line.strip())
+            if form.delimiter == _text.SPACES:
+                return _as_numbers([line.split()[index] for line in lines])
+            return _as_numbers([row[index] for row in csv.reader(lines, delimiter=form.delimiter)])
+    except _text.UNREADABLE as error:
+        raise SourceError(
+            f"{path} cannot be read ({error}): it is damaged or truncated."
+        ) from error
+
+
+def _arrow_column(path: str, name: str) -> list[Any]:
+    """Return a column of a Parquet or Arrow file, or of a folder of such files."""
+    from pyarrow import dataset
+
+    form = "parquet" if path.lower().rstrip("/").endswith(".parquet") else "ipc"
+    table = dataset.dataset(path, format=form)
+    _column_index(table.schema.names, name, path)
+    return list(table.to_table(columns=[name]).column(0).to_pylist())
+
+
+def _anndata_column(path: str, name: str) -> list[Any]:
+    """Return a column of `obs` in an AnnData file."""
+    import h5py
+
+    with h5py.File(path, "r") as file:
+        table = file["obs"]
+        _column_index([key for key in table if not key.startswith("_")], name, path)
+        column = table[name]
+        if isinstance(column, h5py.Group):
+            categories = _as_list(column["categories"])
+            return [None if code < 0 else categories[code] for code in column["codes"][()]]
+        return _as_list(column)
+
+
+def _as_list(dataset: Any) -> list[Any]:
+    """Return the values of an HDF5 dataset as Python objects."""
+    return list((dataset.asstr() if dataset.dtype == object else dataset)[()].tolist())
+
+
+def _column_index(names: Sequence[str], name: str, path: Any) -> int:
+    """Return the index of a column, or raise ValueError with the known names."""
+    if name not in names:
+        shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "") or "no names"
+        raise ValueError(
+            f"--labels {name}: neither a file nor a column of {path}, which has {shown}."
+        )
+    return list(names).index(name)
+
+
+def _as_numbers(texts: list[str]) -> list[Any]:
+    """Convert texts to numbers if all of them are numbers."""
+    for kind in (int, float):
+        try:
+            return [kind(text) for text in texts]
+        except ValueError:
+            continue
+    return list(texts)
