@@ -1,6 +1,6 @@
 """MkDocs hook: replaces the LaTeX of formulas by MathML, which browsers render without a script or a network.
 
-`pymdownx.arithmatex` marks formulas (``$...$`` and ``$$...$$``) in the pages and in the docstrings on the API pages.
+`pymdownx.arithmatex` marks formulas (``$...$`` and ``$$...$$``), on the pages and in the docstrings of the API.
 """
 
 from __future__ import annotations
