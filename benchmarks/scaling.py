@@ -121,13 +121,13 @@ def _work(
     from eigengame._play import _update
     from eigengame.algorithms import Remembered
     from eigengame.sharding.cost import bytes_exchanged
-    from eigengame.sharding.placement import placement_of
+    from eigengame.sharding.placement import choose_placement
     from eigengame.solver.streaming import begin
 
-    place = placement_of({axis: count})
+    place = choose_placement({axis: count})
     game = Remembered(space="score", center=True)
     state = begin(game, K, d, np.float32, 0, place).state
-    own, (first, last) = place.own_rows(m)[1], place.own_columns(d)
+    own, (first, last) = place.local_rows(m)[1], place.local_columns(d)
     x = np.random.default_rng(index).standard_normal((own, last - first), np.float32)
     rows = place.dense(place.batch(x, d), place.per_row(np.ones(own, np.float32)))
     program = _update.lower(game, place, rows, state).compile()

@@ -28,7 +28,7 @@ from eigengame.estimator.inputs import SMALL, checked_source, checked_weights, i
 from eigengame.model import deterministic_signs
 from eigengame.preparation import Preparation, preparation_of
 from eigengame.progress import watchers_of
-from eigengame.sharding.layout import layout_of
+from eigengame.sharding.layout import parse_layout
 from eigengame.solver import parameters, refine, routes
 from eigengame.solver import streaming as stream
 from eigengame.solver.batches import Feed, refuse_unless_finite
@@ -610,7 +610,9 @@ def _recorded(name: str, value: Any) -> Any:
         return value
     if name == "mesh":
         # What "auto" chooses depends on how many devices there are.
-        return f"auto, {jax.device_count()} devices" if value == "auto" else str(layout_of(value))
+        return (
+            f"auto, {jax.device_count()} devices" if value == "auto" else str(parse_layout(value))
+        )
     if name == "random_state":
         return None  # a generator: the run has the seed that was drawn from it
     return value if isinstance(value, str) else repr(value)

@@ -20,7 +20,7 @@ import numpy as np
 from eigengame import _check
 from eigengame.game.rows import DenseRows
 from eigengame.game.sparse_rows import SparseRows
-from eigengame.sharding.gather import whole
+from eigengame.sharding.gather import gather
 from eigengame.sharding.placement import ONE_DEVICE, Placement
 from eigengame.solver.device_rows import first_nonfinite, rows_on_device
 from eigengame.solver.frame import Frame
@@ -127,8 +127,8 @@ class Feed:
 
     def _own_blocks(self, start: int) -> Iterator[tuple[int, int, Block]]:
         """Give the same for the part of each batch that is this process's own; it may be empty."""
-        (offset, own), source, (n, d) = self.place.own_rows(self.size), self.source, self.shape
-        columns = self.place.own_columns(d)
+        (offset, own), source, (n, d) = self.place.local_rows(self.size), self.source, self.shape
+        columns = self.place.local_columns(d)
         if isinstance(source, Random) and n is not None:
             for begin in range(start, n, self.size):
                 end = min(begin + self.size, n)
@@ -190,7 +190,7 @@ class Feed:
             return int(np.count_nonzero(given * block.weights))
         # The block of one process among several begins within the batch.
         shared = self.place.processes > 1 and not self.source.sparse
-        first = begin - (min(self.place.own_rows(self.size)[0], read) if shared else 0)
+        first = begin - (min(self.place.local_rows(self.size)[0], read) if shared else 0)
         return int(np.count_nonzero(self.weights[first : first + read]))
 
     def _dense(self, values: np.ndarray, weights: np.ndarray, weighted: bool) -> DenseRows:
@@ -219,12 +219,12 @@ class Feed:
         """Origin (d,) and unit () on the device."""
         d = self.shape[1]
         origin = np.zeros(d) if self.frame.origin is None else self.frame.origin
-        return self.place.per_feature(origin), self.place.everywhere(np.asarray(self.frame.unit))
+        return self.place.per_feature(origin), self.place.replicated(np.asarray(self.frame.unit))
 
     @property
     def _own_columns(self) -> slice:
         """Columns of a batch that this process reads."""
-        return slice(*self.place.own_columns(self.shape[1]))
+        return slice(*self.place.local_columns(self.shape[1]))
 
     def _placed(self, values: np.ndarray, roots: np.ndarray) -> tuple[jax.Array, jax.Array]:
         """Return rows and the roots of their weights where they belong."""
@@ -235,7 +235,7 @@ class Feed:
     def _rows(self) -> int:
         """Rows that this process brings to a batch."""
         alone = self.place.processes == 1 or self.source.sparse
-        return self.size if alone else self.place.own_rows(self.size)[1]
+        return self.size if alone else self.place.local_rows(self.size)[1]
 
     def _filled(self, values: np.ndarray) -> np.ndarray:
         """Return rows followed by zeros up to the batch's size."""
@@ -249,7 +249,7 @@ def refuse_unless_finite(feed: Feed, scatter: Any) -> None:
     One such number makes the scatter (d,) of its column so: good data is not read once more to be
     checked.
     """
-    scatter = whole(scatter)
+    scatter = gather(scatter)
     if np.isfinite(scatter).all():
         return
     source, begin = feed.source, 0
@@ -286,10 +286,10 @@ def sparse_rows(
     column[:count] = values.indices
     row[:count] = np.repeat(np.arange(values.shape[0], dtype=np.int32), np.diff(values.indptr))
     return SparseRows(
-        place.everywhere(entries),
-        place.everywhere(row),
-        place.everywhere(column),
-        place.everywhere(weights),
+        place.replicated(entries),
+        place.replicated(row),
+        place.replicated(column),
+        place.replicated(weights),
         features=place.width(values.shape[1]),
     )
 

@@ -28,7 +28,7 @@ from eigengame.linalg.autotune import jit_without_autotune
 from eigengame.linalg.orthonormal import safe_norms
 from eigengame.linalg.products import full_product, long_product, measured_product
 from eigengame.metrics import angular_error
-from eigengame.sharding.gather import spread, whole
+from eigengame.sharding.gather import gather, is_distributed
 from eigengame.solver.bounds import Block, angle_bounds, span_bound
 from eigengame.solver.rounding import gamma
 
@@ -207,7 +207,7 @@ def certificate(
     ideal : bool
         Whether to give the certificate that the players would have if they were settled exactly.
     """
-    there = players.size > LARGE and not spread(players)
+    there = players.size > LARGE and not is_distributed(players)
     measured = (_measured_there if there else _measured)(players, images)
     turn = measured.turn
     if turn is None:
@@ -371,7 +371,7 @@ class _Measured:
 
 def _measured(players: Any, images: Any) -> _Measured:
     """Return inner products and lengths, in float64."""
-    v, mv = whole(players).astype(np.float64), whole(images).astype(np.float64)
+    v, mv = gather(players).astype(np.float64), gather(images).astype(np.float64)
     gram, turn, tilt, inside = _small(v @ v.T, v @ mv.T)
     residuals = mv - inside @ v
     gradient = 2 * _coefficients(gram).T @ mv

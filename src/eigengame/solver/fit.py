@@ -10,8 +10,8 @@ from typing import Any, Literal, NamedTuple
 import jax
 import numpy as np
 
-from eigengame.sharding.hosts import agree
-from eigengame.sharding.placement import Placement, placement_of
+from eigengame.sharding.hosts import require_equal
+from eigengame.sharding.placement import Placement, choose_placement
 from eigengame.solver import routes
 from eigengame.solver.batches import Feed
 from eigengame.solver.checkpoint import Keeper
@@ -68,9 +68,9 @@ class Run:
             options = options.on_device(k)
         players, d = options.players(k, source.shape[1]), source.shape[1]
         batch = batch_rows(self.batch_size, source.shape, players, options.dtype, source.block_rows)
-        place = placement_of(self.mesh, batch, players, d)
+        place = choose_placement(self.mesh, batch, players, d)
         if place.processes > 1:
-            agree("random_state", options.seed % 2**31, "the same number")
+            require_equal("random_state", options.seed % 2**31, "the same number")
         frame = _frame(source, options, place)
         feed = Feed(source, batch, options.dtype, self.weights, frame, place=place)
         options = self._planned(feed, players, options)
@@ -143,7 +143,7 @@ class Run:
 def _frame(source: Source, options: Options, place: Placement) -> Frame:
     """Return the frame of the rows; processes that share features read only their own columns."""
     d = source.shape[1]
-    own = place.own_columns(d)
+    own = place.local_columns(d)
     if own == (0, d):
         return frame_of(source, options.dtype, center=options.center)
     return frame_of(
@@ -151,7 +151,7 @@ def _frame(source: Source, options: Options, place: Placement) -> Frame:
         options.dtype,
         center=options.center,
         columns=own,
-        of_all=lambda values: place.all_columns(values, d),
+        of_all=lambda values: place.gathered_features(values, d),
     )
 
 

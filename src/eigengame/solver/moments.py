@@ -27,7 +27,7 @@ class Moments(NamedTuple):
 def no_moments(d: int, dtype: Any, place: Placement = ONE_DEVICE) -> Moments:
     """Return the moments of no rows."""
     zero, none = np.zeros((), dtype), np.zeros(d, dtype)
-    return Moments(place.everywhere(zero), place.per_feature(none), place.per_feature(none))
+    return Moments(place.replicated(zero), place.per_feature(none), place.per_feature(none))
 
 
 def gathered_moments(moments: Moments, d: int, place: Placement) -> Moments:
@@ -42,7 +42,9 @@ def gathered_moments(moments: Moments, d: int, place: Placement) -> Moments:
 def kept_moments(moments: Moments, place: Placement) -> Moments:
     """Return moments, within jit, that stay where `no_moments` puts them."""
     return Moments(
-        moments.weight, place.kept_features(moments.mean), place.kept_features(moments.scatter)
+        moments.weight,
+        place.constrain_features(moments.mean),
+        place.constrain_features(moments.scatter),
     )
 
 

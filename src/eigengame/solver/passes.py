@@ -14,8 +14,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from eigengame.sharding.gather import any_spread
-from eigengame.sharding.hosts import agree
+from eigengame.sharding.gather import any_distributed
+from eigengame.sharding.hosts import require_equal
 from eigengame.solver.batches import Feed
 from eigengame.solver.checkpoint import Interrupted, Keeper
 from eigengame.solver.events import Progress, Watcher
@@ -133,7 +133,7 @@ class Reading(OverFeed):
 
     def everywhere(self, values: np.ndarray) -> jax.Array:
         """Return a small array that every device has."""
-        return self.feed.place.everywhere(values)
+        return self.feed.place.replicated(values)
 
     def fold(self, step: Step, start: Any, *, task: str, tell: Tell | None = None) -> Any:
         """Return the carry after one pass.
@@ -151,7 +151,7 @@ class Reading(OverFeed):
         carry, row, ended = start, 0, False
         if self.keeper is not None:
             carry, row, ended = self.keeper.recall(number, start)
-            agree("rows to go on from", -1 if ended else row)
+            require_equal("rows to go on from", -1 if ended else row)
         if ended:
             return carry
         total, begun, before, whole = self.feed.shape[0], row, None, True
@@ -174,7 +174,7 @@ class Reading(OverFeed):
             self._told(Progress(task, number + 1, row, row, begun, ended=True), carry, tell)
         except KeyboardInterrupt:
             # What is spread over processes could only be gathered by all of them.
-            if self.keeper is None or any_spread(carry):
+            if self.keeper is None or any_distributed(carry):
                 raise
             self.keeper.keep(number, carry, row, ended=ended)
             raise Interrupted(self.keeper.folder, number + 1, row) from None

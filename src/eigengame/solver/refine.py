@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from eigengame.linalg.orthonormal import orthonormalise
-from eigengame.sharding.gather import whole
+from eigengame.sharding.gather import gather
 from eigengame.solver import float64_products as measuring
 from eigengame.solver.certificate import Certificate, certificate, stored
 from eigengame.solver.outcome import Outcome, Status
@@ -166,7 +166,7 @@ def refined(goal: Goal, players: jax.Array, *, route: str, used: int) -> Found:
     if goal.source.stopped:
         status = Status.STOPPED
     if checked is None:
-        checked = Checked(goal.certify(best), whole(best.players.directions), used)
+        checked = Checked(goal.certify(best), gather(best.players.directions), used)
     found, kept, _ = checked
     outcome = Outcome(status or spent, route, used)
     return Found(kept[: goal.k], found.rayleigh * goal.scale, found, outcome, kept)
@@ -229,8 +229,8 @@ def check(goal: Goal, now: Refined, used: int, look: int = 1, *, precise: bool =
     possible = goal.in_float64 and players.size <= MOST_PRECISE
     if not possible or (dtype != np.float64 and not precise):
         found, used = _check_there(goal, now, used, look)
-        return Checked(found, whole(players), used)
-    start = measuring.orthonormal(whole(players))
+        return Checked(found, gather(players), used)
+    start = measuring.orthonormal(gather(players))
     found, settled, used = _checked(goal, start, used, look, dtype)
     return Checked(found, settled.astype(dtype), used)
 
@@ -261,7 +261,7 @@ def _checked(
     """
     count, d = players.shape
     everything, risk = count == d, share_of_risk(look)
-    mean = None if goal.mean is None else whole(goal.mean).astype(np.float64)
+    mean = None if goal.mean is None else gather(goal.mean).astype(np.float64)
     probes = None if everything else draw_probes(goal.seed + look, PROBES, players)
     block = players if probes is None else np.concatenate([players, probes.directions])
     measured = measuring.products(goal.source, block, mean)
@@ -333,7 +333,7 @@ def certify(goal: Goal, players: np.ndarray) -> Certificate:
         return _checked(aim, start, 0, 1, players.dtype, kept=players)[0]
     now = measure(goal.source, jnp.asarray(players), goal.mean)
     found, _ = _check_there(aim, now, 1, 1)
-    return stored(found, whole(now.players.directions).astype(np.float64), players)
+    return stored(found, gather(now.players.directions).astype(np.float64), players)
 
 
 def measured_only(goal: Goal, players: np.ndarray) -> Certificate:
@@ -343,20 +343,20 @@ def measured_only(goal: Goal, players: np.ndarray) -> Certificate:
     """
     if goal.in_float64 and players.size <= MOST_PRECISE:
         start = measuring.orthonormal(players)
-        mean = None if goal.mean is None else whole(goal.mean).astype(np.float64)
+        mean = None if goal.mean is None else gather(goal.mean).astype(np.float64)
         measured = measuring.products(goal.source, start, mean)
         found = certificate(start, measured.images, goal.k, floor=measured.floor, scale=goal.scale)
         return stored(found, start, players)
     there = orthonormalise(jnp.asarray(players))
     found = goal.certify(Refined(Imaged(there, image(goal.source, there, goal.mean, "measuring"))))
-    return stored(found, whole(there).astype(np.float64), players)
+    return stored(found, gather(there).astype(np.float64), players)
 
 
 def _values(players: Any, images: Any) -> np.ndarray:
     """Return the Rayleigh quotient of each player, shape (K,)."""
     if isinstance(players, np.ndarray):
         return np.sum(players * images, axis=1)
-    return whole(_quotients(players, images)).astype(np.float64)
+    return gather(_quotients(players, images)).astype(np.float64)
 
 
 @jax.jit

@@ -16,7 +16,7 @@ from eigengame.game.rows import DenseRows, play_dtype
 from eigengame.game.sphere import random_players
 from eigengame.linalg.orthonormal import orthonormalise
 from eigengame.linalg.wide import MOST_WIDE, kernels_fit
-from eigengame.sharding.gather import whole
+from eigengame.sharding.gather import gather
 from eigengame.sharding.placement import Placement
 from eigengame.solver import covariance
 from eigengame.solver import streaming as stream
@@ -274,7 +274,7 @@ def _steps(route: str, reading: Reading, k: int, options: Options) -> Fitted:
     status = Status.STREAM_ENDED if finite else Status.DIVERGED
     players = players if finite else place.players(begun)
     scale = scale_of(moments, rows, fading=False)
-    components = whole(players)
+    components = gather(players)
     goal = Goal(
         source=reading,
         mean=mean,
@@ -294,7 +294,7 @@ def _steps(route: str, reading: Reading, k: int, options: Options) -> Fitted:
 
 def _rounding(reading: Reading, moments: Moments, rows: int, options: Options) -> Rounding:
     """Return the rounding of products in the precision of play."""
-    mean, scatter = (whole(one).astype(np.float64) for one in (moments.mean, moments.scatter))
+    mean, scatter = (gather(one).astype(np.float64) for one in (moments.mean, moments.scatter))
     squares = float(scatter.sum() + float(moments.weight) * np.sum(mean**2))
     d, size = reading.feed.shape[1], reading.size
     return Rounding.probable(options.dtype, d, size, rows / size, squares)
@@ -335,7 +335,7 @@ def _with_step_size(
         plain, k = Remembered(), len(players)
         state = place.state(plain, plain.init(players), k)
         state = _plain_step(plain, place, first, state, mean, unit)
-        strengths = whole(state.memory.strengths).astype(np.float64)
+        strengths = gather(state.memory.strengths).astype(np.float64)
         # Strictly falling, as the theorem asks, also where the batch has repeated values.
         falling = strengths[: k + 1] * (1 - 1e-6 * np.arange(min(k + 1, strengths.size)))
         settings["eigenvalues"] = tuple(np.append(falling, 0.0)[: k + 1])
@@ -354,7 +354,7 @@ def _plain_step(
     """Return the state after one batch of centred rows in the given unit."""
     scaled = (rows.centred(mean).values / unit).astype(play_dtype(rows))
     k = jax.eval_shape(algorithm.components, state).shape[0]
-    return place.kept(
+    return place.constrain_state(
         algorithm, algorithm.update(replace(rows, values=scaled, mean=None), state)[0], k
     )
 

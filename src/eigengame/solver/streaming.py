@@ -17,7 +17,7 @@ from eigengame.game.memory import Memory
 from eigengame.game.rows import DenseRows
 from eigengame.linalg.orthonormal import inner, norms
 from eigengame.metrics import angular_error
-from eigengame.sharding.gather import any_spread
+from eigengame.sharding.gather import any_distributed
 from eigengame.sharding.placement import ONE_DEVICE, Placement
 from eigengame.solver.certificate import Certificate
 from eigengame.solver.frame import Frame
@@ -178,7 +178,7 @@ def _step(
     if algorithm.forget == 1 and isinstance(rows, DenseRows):
         rows = replace(rows, mean=own.mean)
     state, _ = algorithm.update(rows, state)
-    state = place.kept(algorithm, state, state.like.shape[0])
+    state = place.constrain_state(algorithm, state, state.like.shape[0])
     moments = kept_moments(moments, place)
     return state, moments, algorithm.components(state)
 
@@ -213,7 +213,7 @@ def gathered(stream: Stream, d: int, place: Placement) -> Stream:
 
 def so_far(seen: Stream) -> dict[str, float]:
     """Return figures of a stream worth watching: the share of variance explained, and the streak."""
-    if any_spread(seen):  # Only together could processes say, and not all of them are watched.
+    if any_distributed(seen):  # Only together could processes say, and not all of them are watched.
         return {}
     k, memory = seen.state.like.shape[0], seen.state.memory
     total = float(np.sum(np.asarray(seen.moments.scatter, np.float64)))
