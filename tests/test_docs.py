@@ -16,7 +16,8 @@ def documented():
 
 
 def defined(name):
-    """Return whether a dotted name is a module, or an attribute of one."""
+    """Return whether a dotted name is a module, or an attribute of one; ``package.*`` is all of a package."""
+    name = name.removesuffix(".*")
     try:
         importlib.import_module(name)
     except ModuleNotFoundError:
