@@ -166,7 +166,10 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--threads", type=int, default=min(2, os.cpu_count() or 1))
     parser.add_argument("--timeout", type=float, default=600.0, help="seconds for each peer")
     parser.add_argument(
-        "--memory", type=float, default=0.0, help="memory of each peer in GB (0: 90 %% of the free memory)"
+        "--memory",
+        type=float,
+        default=0.0,
+        help="memory of each peer in GB (0: 90 %% of the free memory)",
     )
     parser.add_argument("--scale", choices=("small", "full"), default="full")
     parser.add_argument("--out", type=Path, default=ROOT / "benchmarks/results/peers.json")
