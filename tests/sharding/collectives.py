@@ -12,7 +12,6 @@ LINE = re.compile(rf"= (.*?) ({'|'.join(KINDS)})(-start)?\(")
 SHAPE = re.compile(r"(\w+)\[([\d,]*)\]")
 HEAD = re.compile(r"^(ENTRY )?%?([\w.\-]+) .*\{$")
 CALLED = re.compile(r"(?:body|condition|calls|to_apply)=%?([\w.\-]+)")
-BRANCHES = re.compile(r"(?:branch_computations=\{|true_computation=|false_computation=)([^}]*)")
 
 
 class Collective(NamedTuple):
@@ -22,11 +21,11 @@ class Collective(NamedTuple):
     bytes: int
 
 
-def collectives(compiled: Any, *, branches: bool = False) -> list[Collective]:
+def collectives(compiled: Any) -> list[Collective]:
     """Return the collectives of a compiled function, `jax.jit(f).lower(...).compile()`.
 
-    Those in a branch of a `cond`, such as further rounds on a first batch, count only with `branches`. The body of
-    a loop counts once.
+    Those in a branch of a `cond`, such as further rounds on a first batch, do not count. The body of a loop counts
+    once.
     """
     parts, entry = _computations(compiled.as_text())
     found, waiting, seen = [], [entry], {entry}
@@ -37,18 +36,14 @@ def collectives(compiled: Any, *, branches: bool = False) -> list[Collective]:
                 size = sum(_bytes(*one) for one in SHAPE.findall(match.group(1)))
                 found.append(Collective(match.group(2), size))
             called = set(CALLED.findall(line))
-            if branches:
-                called |= {
-                    name for one in BRANCHES.findall(line) for name in re.findall(r"[\w.\-]+", one)
-                }
             waiting += called - seen
             seen |= called
     return found
 
 
-def bytes_moved(compiled: Any, *, branches: bool = False) -> int:
+def bytes_moved(compiled: Any) -> int:
     """Return the bytes that each device receives in all collectives of a compiled function."""
-    return sum(one.bytes for one in collectives(compiled, branches=branches))
+    return sum(one.bytes for one in collectives(compiled))
 
 
 def _computations(text: str) -> tuple[dict[str, list[str]], str]:
