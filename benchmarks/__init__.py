@@ -1,1 +1,1 @@
-"""Speed, memory and accuracy, measured side by side: see README.md in this folder."""
+"""Benchmarks of speed, memory and accuracy: see README.md in this folder."""

@@ -1,6 +1,6 @@
-"""The data sets: their sizes, where they lie, and how they are opened.
+"""The data sets: their sizes, their files, and how they are opened.
 
-    python -m benchmarks.datasets NAME [--scale small]     build one now
+    python -m benchmarks.datasets NAME [--scale small]     builds one
 
 Each is built once, under $EIGENGAME_BENCH (default /tmp/eigengame-bench), and kept.
 """
@@ -19,17 +19,17 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse
 
-from benchmarks import makers
-from benchmarks.makers import Maker, NoData, Size, Truth
+from benchmarks import dataset_builders
+from benchmarks.dataset_builders import Builder, DataUnavailable, Size, Truth
 
-VERSION = 1  # raise it when a maker changes, so that no old file is taken for a new one
+VERSION = 1  # increase it when a builder changes, so that old files are not used
 
 
 @dataclass(frozen=True)
 class DataSet:
-    """A data set in its two sizes, and how a peer meets it: in memory, as a memmap, or as CSR."""
+    """A data set in two sizes, and the form in which peers receive it: array, memmap or CSR."""
 
-    make: Maker
+    build: Builder
     store: Literal["memory", "memmap", "sparse"]
     full: Size
     small: Size
@@ -42,25 +42,25 @@ class DataSet:
 MID, MID_SMALL = Size(60000, 784, 16, 1024), Size(3000, 784, 16, 256)
 TALL, TALL_SMALL = Size(100000, 4096, 32, 1024), Size(5000, 4096, 32, 512)
 DATA_SETS = {
-    "mnist": DataSet(makers.mnist, "memory", MID, MID_SMALL),
-    "harmonic": DataSet(makers.harmonic, "memory", MID, MID_SMALL),
-    "exponential": DataSet(makers.exponential, "memory", MID, MID_SMALL),
-    "tall-harmonic": DataSet(makers.harmonic, "memmap", TALL, TALL_SMALL),
-    "tall-exponential": DataSet(makers.exponential, "memmap", TALL, TALL_SMALL),
+    "mnist": DataSet(dataset_builders.mnist, "memory", MID, MID_SMALL),
+    "harmonic": DataSet(dataset_builders.harmonic, "memory", MID, MID_SMALL),
+    "exponential": DataSet(dataset_builders.exponential, "memory", MID, MID_SMALL),
+    "tall-harmonic": DataSet(dataset_builders.harmonic, "memmap", TALL, TALL_SMALL),
+    "tall-exponential": DataSet(dataset_builders.exponential, "memmap", TALL, TALL_SMALL),
     "wide": DataSet(
-        makers.wide, "memmap", Size(4000, 250000, 32, 1000), Size(1000, 50000, 32, 128)
+        dataset_builders.wide, "memmap", Size(4000, 250000, 32, 1000), Size(1000, 50000, 32, 128)
     ),
-    # Both sides shrink: with the rows alone, no topic would rise above the noise.
+    # Both sides are smaller: with fewer rows alone, no topic would rise above the noise.
     "sparse": DataSet(
-        makers.sparse, "sparse", Size(20000, 50000, 16, 1024), Size(4000, 12500, 16, 256)
+        dataset_builders.sparse, "sparse", Size(20000, 50000, 16, 1024), Size(4000, 12500, 16, 256)
     ),
 }
 
 
 def prepare(name: str, scale: str) -> Path:
-    """Build a data set unless it is there, and return its folder.
+    """Build a data set if it does not exist, and return its folder.
 
-    Two processes may ask at once: one builds, the other waits; a folder is whole or absent.
+    If two processes call this at once, one builds and the other waits. A folder is complete or absent.
     """
     root = Path(os.environ.get("EIGENGAME_BENCH", "/tmp/eigengame-bench"))
     root.mkdir(parents=True, exist_ok=True)
@@ -69,9 +69,9 @@ def prepare(name: str, scale: str) -> Path:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not folder.exists():
             draft = root / f"{folder.name}.draft"
-            shutil.rmtree(draft, ignore_errors=True)  # a builder that died left it
+            shutil.rmtree(draft, ignore_errors=True)  # left by a builder that was killed
             draft.mkdir()
-            truth = DATA_SETS[name].make(DATA_SETS[name].size(scale), draft)
+            truth = DATA_SETS[name].build(DATA_SETS[name].size(scale), draft)
             np.save(draft / "values.npy", truth.values)
             np.save(draft / "components.npy", truth.components)
             draft.rename(folder)
@@ -79,7 +79,7 @@ def prepare(name: str, scale: str) -> Path:
 
 
 def open_data(name: str, folder: Path) -> Any:
-    """Return the rows as a peer gets them: an array, a read-only memmap, or a CSR array."""
+    """Return the rows in the form that peers receive: an array, a read-only memmap, or a CSR array."""
     store = DATA_SETS[name].store
     if store == "sparse":
         return scipy.sparse.csr_array(scipy.sparse.load_npz(folder / "data.npz"))
@@ -95,7 +95,7 @@ def open_truth(folder: Path) -> Truth:
 
 
 def read_through(path: Path) -> None:
-    """Read a file to its end, so that it lies in the page cache for every peer alike."""
+    """Read a file to its end, so that it is in the page cache for every peer."""
     buffer = bytearray(2**24)
     with open(path, "rb", buffering=0) as file:
         while file.readinto(buffer):
@@ -103,14 +103,14 @@ def read_through(path: Path) -> None:
 
 
 def main() -> None:
-    """Build one data set; exit 3 with the reason where it cannot be had here."""
+    """Build one data set; exit with code 3 and the reason if its data is not available."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("name", choices=DATA_SETS)
     parser.add_argument("--scale", choices=("small", "full"), default="full")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     try:
-        print(prepare(asked.name, asked.scale))
-    except NoData as reason:
+        print(prepare(options.name, options.scale))
+    except DataUnavailable as reason:
         print(reason, file=sys.stderr)
         sys.exit(3)
 

@@ -1,9 +1,9 @@
-"""How many extra players, how many rounds: the measurements behind the defaults of `remembered`.
+"""Measurements behind the defaults of `remembered`: the number of extra players and of rounds.
 
     python -m benchmarks.defaults [--out benchmarks/results/defaults.md]
 
-One pass, k = 16, float32; the largest angle of the 16 components to those of all the rows (float64
-eigh), and the streak at pi/32, as `angle / streak`. Accuracy only: no clock is read.
+One pass, k = 16, float32. Prints the largest angle between the 16 components and the exact ones (`eigh` in
+float64), and the streak at pi/32, as `angle / streak`. Times are not measured.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ CHOICES = [(4, 1), (8, 1), (16, 1), (32, 1), (8, 2), (16, 2)]
 
 
 def mnist() -> np.ndarray | None:
-    """Return the training images, pixels over 255, or None where they are not at hand."""
+    """Return the training images, divided by 255, or None if they are not available."""
     folder = Path(os.environ.get("EIGENGAME_DATA", Path(__file__).parents[2] / "shared" / "data"))
     path = folder / "mnist" / "train-images-idx3-ubyte.gz"
     if not path.exists():
@@ -39,21 +39,21 @@ def mnist() -> np.ndarray | None:
         return np.frombuffer(file.read(), np.uint8, offset=16).reshape(-1, D) / 255
 
 
-def coloured(spectrum: np.ndarray, n: int = N) -> np.ndarray:
+def gaussian(spectrum: np.ndarray, n: int = N) -> np.ndarray:
     """Return n Gaussian rows with this covariance."""
     stream, _ = eg.testing.stream_with(spectrum, n, 1, seed=1)
     return next(stream)
 
 
 def problems() -> Iterator[tuple[str, np.ndarray]]:
-    """Give every data set by name."""
+    """Yield each data set with its name."""
     images = mnist()
     if images is not None:
         yield "MNIST, 60000 rows", images
-    harmonic = coloured(eg.testing.harmonic(D))
+    harmonic = gaussian(eg.testing.harmonic(D))
     yield "1/i", harmonic
-    yield "exp(-i/8) + 1e-3", coloured(np.exp(-np.arange(1, D + 1) / 8) + 1e-3)
-    yield "1/i, values 20 to 40 equal", coloured(eg.testing.bubble(eg.testing.harmonic(D), 20, 40))
+    yield "exp(-i/8) + 1e-3", gaussian(np.exp(-np.arange(1, D + 1) / 8) + 1e-3)
+    yield "1/i, values 20 to 40 equal", gaussian(eg.testing.bubble(eg.testing.harmonic(D), 20, 40))
     first = eg.metrics.true_components(harmonic, 1)[1][0]
     yield "1/i, sorted by the first component", harmonic[np.argsort(harmonic @ first)]
     yield "1/i, 100 rows", harmonic[:100]

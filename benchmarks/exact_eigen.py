@@ -1,8 +1,8 @@
-"""True principal components to about 50 digits, with their own error, and a second way to check them.
+"""True principal components to about 50 digits, with a bound on their error, and a second computation.
 
-`Truth` comes from Jacobi rotations of the exact scatter matrix in decimal arithmetic. `SecondTruth` shares
-nothing with it but the definition: the scatter matrix is summed in another way, eigenvalues are located by the
-inertia of a shifted matrix (Sylvester), and eigenvectors come from inverse iteration.
+`Truth` comes from Jacobi rotations of the exact scatter matrix in decimal arithmetic. `SecondTruth` is independent
+of it: the scatter matrix is summed in another way, eigenvalues are located by the inertia of a shifted matrix
+(Sylvester), and eigenvectors come from inverse iteration.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ DIGITS = 60
 """Digits of the first computation."""
 
 SMALL = Decimal("1e-54")
-"""Off-diagonal entries that are left, where the trace is 1."""
+"""Off-diagonal entries below which Jacobi rotations stop, for a matrix of trace 1."""
 
 TIED = 1e-40
-"""Distances between eigenvalues that count as zero, where the trace is 1."""
+"""Distances between eigenvalues that count as zero, for a matrix of trace 1."""
 
 
 @dataclass(frozen=True)
@@ -65,8 +65,8 @@ class Truth:
     def angle(self, vectors: np.ndarray, first: int, last: int) -> float:
         """Return the largest angle between the span of some vectors and that of true vectors `first` to `last`.
 
-        It is pi/2 where the true span is tied with its neighbours and so is not defined, and NaN for
-        vectors that are not finite.
+        It is pi/2 if the true span is tied with its neighbours, and so is not defined, and NaN for vectors that
+        are not finite.
 
         Parameters
         ----------
@@ -85,17 +85,17 @@ class Truth:
 def truth_of(
     rows: np.ndarray, weights: np.ndarray | None = None, *, center: bool = True
 ) -> Truth | None:
-    """Return the true components of the rows, or None where all rows are equal."""
+    """Return the true components of the rows, or None if all rows are equal."""
     return eigen(exact_scatter(rows, weights, center=center))
 
 
 def eigen(scatter: np.ndarray) -> Truth | None:
-    """Return the eigenvalues and eigenvectors of an exact scatter matrix, or None where it is zero."""
+    """Return the eigenvalues and eigenvectors of an exact scatter matrix, or None if it is zero."""
     with decimal.localcontext(prec=DIGITS):
         a = _trace_one(scatter)
         if a is None:
             return None
-        # Start from the eigenvectors in float64: few rotations are then left.
+        # Starting from the eigenvectors in float64, few rotations are needed.
         start = np.linalg.eigh(a.astype(np.float64))[1].T
         vectors = _orthonormal(_decimals(start))
         a = vectors @ a @ vectors.T
@@ -117,9 +117,9 @@ def span_angle(vectors: np.ndarray, basis: np.ndarray) -> float:
         v = v / lengths[:, None]
         outside = (v - (v @ basis.T) @ basis).astype(np.float64)
         overlaps = (v @ v.T).astype(np.float64)
-    # The small differences are known; what is left is well conditioned.
+    # The small differences are computed; the remaining problem is well conditioned.
     least = np.linalg.eigvalsh(overlaps)[0]
-    if least < 1e-8:  # the vectors do not span a space of their number
+    if least < 1e-8:  # the vectors are linearly dependent
         return math.pi / 2
     factor = np.linalg.cholesky(overlaps)
     sine = float(np.linalg.norm(np.linalg.solve(factor, outside), 2))
@@ -128,14 +128,14 @@ def span_angle(vectors: np.ndarray, basis: np.ndarray) -> float:
 
 @dataclass
 class SecondTruth:
-    """The same angles by another way: exact integers, inertia, inverse iteration.
+    """A second computation of the same angles: exact integers, inertia, inverse iteration.
 
     Parameters
     ----------
     rows, weights, center
         As for `truth_of`.
     first : Truth
-        Its eigenvalues say where to look; what is found there is counted anew.
+        Its eigenvalues are used as shifts only; the eigenvalues near them are counted again.
     """
 
     rows: np.ndarray
@@ -157,13 +157,13 @@ class SecondTruth:
         return math.pi / 2 if basis is None else span_angle(vectors, basis)
 
     def _span(self, a: np.ndarray, first: int, last: int) -> np.ndarray | None:
-        """Return an orthonormal basis of the eigenvectors `first` to `last`, or None where they are tied."""
+        """Return an orthonormal basis of the eigenvectors `first` to `last`, or None if they are tied."""
         margin = Decimal(TIED)
         high, low = self.first.values[first] + margin, self.first.values[last] - margin
         above, not_below = _above(a, high), _above(a, low)
         if (above, not_below) != (first, last + 1):
             if above <= first and not_below >= last + 1:
-                return None  # more eigenvalues than these lie between the two: a tie
+                return None  # further eigenvalues lie in this range: a tie
             raise ArithmeticError(
                 f"eigenvalues {first} to {last}: {above} are above and {not_below} are not below them, so the "
                 "first computation is wrong."
@@ -181,7 +181,7 @@ class SecondTruth:
 
 
 def _trace_one(scatter: np.ndarray) -> np.ndarray | None:
-    """Return integers as decimals with trace 1, or None where all are zero."""
+    """Return integers as decimals with trace 1, or None if all are zero."""
     trace = sum(int(scatter[i, i]) for i in range(len(scatter)))
     if trace == 0:
         return None
@@ -227,7 +227,7 @@ def _ldl(a: np.ndarray, shift: Decimal) -> tuple[np.ndarray, np.ndarray]:
     lower = np.full((d, d), Decimal(0), dtype=object)
     pivots = np.full(d, Decimal(0), dtype=object)
     for j in range(d):
-        # A pivot of exactly zero means that a leading minor vanishes: move it by less than any digit used.
+        # A pivot is zero if a leading minor vanishes: replace it by a number below the precision.
         pivots[j] = rest[j, j] if rest[j, j] else Decimal(10) ** (-3 * DIGITS)
         lower[j:, j] = rest[j:, j] / pivots[j]
         rest[j + 1 :, j + 1 :] -= np.outer(lower[j + 1 :, j], rest[j, j + 1 :])
@@ -251,7 +251,7 @@ def _solve(lower: np.ndarray, pivots: np.ndarray, right: np.ndarray) -> np.ndarr
 
 
 def _without(vector: np.ndarray, known: Sequence[np.ndarray]) -> np.ndarray:
-    """Return the unit vector without its part along the known ones."""
+    """Return the unit vector orthogonal to the known ones."""
     vector = vector / max(abs(entry) for entry in vector)
     for _ in range(2):
         for other in known:

@@ -3,9 +3,9 @@
 Every float64 number is an integer times a power of two, so the scatter matrix of float64 rows is a matrix of
 integers in some unit. Eigenvectors do not depend on the unit, so it is dropped.
 
-Two independent ways lead to the same integers. `scatter_by_slices` cuts the rows into slices of so few bits
-that products of slices are exact in float64 (fast, no weights). `scatter_by_integers` multiplies Python
-integers (slow, any weights).
+Two independent functions compute these integers. `scatter_by_slices` cuts the rows into slices of few bits, so
+that products of slices are exact in float64 (fast, no weights). `scatter_by_integers` multiplies Python integers
+(slow, any weights).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import math
 import numpy as np
 
 MOST_SLICES = 24
-"""Slices to try before the range of the rows is considered too wide for products of slices."""
+"""Largest number of slices; rows with a wider range are refused by `scatter_by_slices`."""
 
 
 def exact_scatter(
@@ -88,7 +88,7 @@ def _about_mean(products: np.ndarray, sums: np.ndarray, total: int, center: bool
 
 
 def _slices(values: np.ndarray, bits: int) -> list[np.ndarray] | None:
-    """Return integer-valued float64 slices, each `bits` bits below the one before, that add up to the values."""
+    """Return integer-valued float64 slices, each `bits` bits below the previous one, whose sum is the values."""
     _, exponent = np.frexp(np.abs(values).max(initial=0.0))
     rest = np.ldexp(values, -exponent)  # below 1
     if not np.array_equal(np.ldexp(rest, exponent), values):

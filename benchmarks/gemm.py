@@ -1,9 +1,9 @@
-"""The machine's own rate: float32 matrix products X V' and Y'X at a data set's shapes, by NumPy.
+"""The rate of the machine: float32 matrix products X V' and Y'X in NumPy, at the shapes of a data set.
 
     python -m benchmarks.gemm --rows 100000 --columns 4096 --batch 1024 --players 64
 
-Prints one JSON line. It is the yardstick for our own solvers: a pass cannot do without these two
-products, so the share of this rate that a fit reaches says how much of its time is anything else.
+Prints one JSON line. Every pass needs these two products, so the ratio of the rate of a fit to this rate shows how
+much of its time is spent on other work.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import time
 
 import numpy as np
 
-from benchmarks.makers import slices
+from benchmarks.dataset_builders import slices
 
 LARGEST = 2**29
-"""Bytes of rows to multiply: far more than any cache, so that rows come from memory as in a fit."""
+"""Bytes of rows to multiply: more than any cache, so that rows are read from memory, as in a fit."""
 
 
 def gemm_rate(rows: int, columns: int, batch: int, players: int, sweeps: int = 5) -> float:
-    """Return the best rate over some sweeps, in floating-point operations a second."""
+    """Return the best rate over several sweeps, in floating-point operations per second."""
     rows = max(batch, min(rows, LARGEST // (4 * columns)) // batch * batch)
     rng = np.random.default_rng(0)
     data = rng.standard_normal((rows, columns), dtype=np.float32)
@@ -47,9 +47,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     for name in ("--rows", "--columns", "--batch", "--players"):
         parser.add_argument(name, type=int, required=True)
-    asked = parser.parse_args()
-    rate = gemm_rate(asked.rows, asked.columns, asked.batch, asked.players)
-    print(json.dumps({"gflops": round(rate / 1e9, 2), "players": asked.players}))
+    options = parser.parse_args()
+    rate = gemm_rate(options.rows, options.columns, options.batch, options.players)
+    print(json.dumps({"gflops": round(rate / 1e9, 2), "players": options.players}))
 
 
 if __name__ == "__main__":

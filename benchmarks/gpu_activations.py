@@ -1,8 +1,8 @@
-"""The paper's headline on one GPU: top-32 components of ResNet-200 activations, 20 million features.
+"""The main experiment of the paper on one GPU: 32 components of ResNet-200 activations, 20 million features.
 
-Random weights and generated pictures: for speed they do as well as real ones. First the network alone with its
-activations gathered, then the whole fit; pictures a second, memory at the beginning and after many batches, and how
-long ImageNet's 1.28 million would take.
+Weights and pictures are random, which does not affect the speed. Measures the network alone with its activations
+collected, then the fit: pictures per second, memory at the beginning and after many batches, and the time that the
+1.28 million pictures of ImageNet would take.
 
 python -m benchmarks.gpu_activations [--batches 1000]
 """
@@ -22,11 +22,11 @@ from eigengame.experiments._resnet import RESNET200, ResNet, block_names
 
 ROWS, SIDE, IMAGENET = 128, 224, 1_281_167
 WARM = 20
-"""Batches before anything is timed: compilation, and the choice of convolutions."""
+"""Batches that are not timed, because of compilation and the choice of convolutions."""
 
 
 class Pictures:
-    """Batches of generated pictures that are on the device already: the loader is not what is measured."""
+    """Batches of random pictures that are on the device already, so that loading is not measured."""
 
     batch_size = ROWS
 
@@ -45,20 +45,20 @@ class Pictures:
 
 
 class Clock:
-    """A watcher that notes when each batch was handed on, and the memory in use."""
+    """Progress callback that records the time and the memory in use after each batch."""
 
     def __init__(self) -> None:
         self.times: list[float] = []
         self.memory: list[float] = []
 
     def batch(self, at: Any) -> None:
-        """Note the time and the memory."""
+        """Record the time and the memory."""
         self.times.append(time.perf_counter())
         self.memory.append(memory())
 
 
 def memory() -> float:
-    """Return the GB of the device in use, by JAX and by torch."""
+    """Return the device memory in use by JAX and torch, in GB."""
     used = jax.devices()[0].memory_stats()["bytes_in_use"]
     return (used + torch.cuda.memory_allocated()) / 1e9
 
@@ -66,29 +66,29 @@ def memory() -> float:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--batches", type=int, default=1000)
-    asked = parser.parse_args()
+    options = parser.parse_args()
     versions = f"JAX {jax.__version__}, torch {torch.__version__}"
     print(f"{datetime.date.today()}, {torch.cuda.get_device_name()}, {versions}")
     torch.manual_seed(0)
     network = ResNet(RESNET200).cuda()
-    source = eg.activations(network, Pictures(asked.batches), ["conv1", *block_names(RESNET200)])
+    source = eg.activations(network, Pictures(options.batches), ["conv1", *block_names(RESNET200)])
     print(f"ResNet-200 at {SIDE} x {SIDE}: {source.shape[1]:,} features in {source.dtype}")
     alone = network_alone(source, 60)
     print(
-        f"network with its activations gathered: {1e3 * alone:.1f} ms a batch, {ROWS / alone:.0f} pictures/s"
+        f"network with its activations collected: {1e3 * alone:.1f} ms a batch, {ROWS / alone:.0f} pictures/s"
     )
     clock = Clock()
     began = time.perf_counter()
     pca = eg.EigenGamePCA(32, random_state=0).fit(source, progress=[clock])
-    whole = time.perf_counter() - began
+    total = time.perf_counter() - began
     times = np.diff(clock.times[WARM:])
     each = (clock.times[-1] - clock.times[WARM]) / (len(clock.times) - 1 - WARM)
     print(
         f"fit with {pca.n_players_} players and the mean: {1e3 * each:.1f} ms a batch "
         f"({1e3 * np.median(times):.1f} in the median), {ROWS / each:.0f} pictures/s"
     )
-    print(f"share of all that is not the network: {1 - alone / each:.0%}")
-    print(f"{asked.batches} batches and what comes before and after them: {whole:.1f} s")
+    print(f"share of the time outside the network: {1 - alone / each:.0%}")
+    print(f"{options.batches} batches, including setup and results: {total:.1f} s")
     print(
         f"memory in use, JAX and torch: {clock.memory[WARM]:.1f} GB after {WARM} batches, "
         f"{clock.memory[-1]:.1f} GB after {len(clock.memory)}; at most {peak():.1f} GB"
@@ -106,7 +106,7 @@ def main() -> None:
 
 
 def network_alone(source: Any, batches: int) -> float:
-    """Return the seconds that a batch takes without any update."""
+    """Return the seconds per batch without updates."""
     blocks = source.blocks(0, ROWS)
     for _ in range(WARM):
         last = next(blocks)
@@ -120,7 +120,7 @@ def network_alone(source: Any, batches: int) -> float:
 
 
 def peak() -> float:
-    """Return the most GB of the device that were in use at once, by JAX and by torch."""
+    """Return the peak of the device memory in use by JAX and torch, in GB."""
     used = jax.devices()[0].memory_stats()["peak_bytes_in_use"]
     return (used + torch.cuda.max_memory_allocated()) / 1e9
 

@@ -1,4 +1,4 @@
-"""One pass and a refined fit on whatever device JAX has: angles, orthonormality, warm seconds.
+"""One pass and a refined fit on the default device: angles, orthonormality, time of a warm fit.
 
 python -m benchmarks.gpu_check
 """

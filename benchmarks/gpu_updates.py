@@ -1,8 +1,8 @@
-"""One update at the paper's full size on one GPU: time, bytes, rate, and the ratio to the floor.
+"""One update at the full size of the paper on one GPU: time, bytes, rate, and the ratio to a lower bound.
 
-The floor is what must be moved, the batch twice, the players twice and the new players once, at the rate at which
-the card copies. Each algorithm is checked first against float64 on the CPU, then timed; then ten thousand updates
-in a row, and how orthonormal the players still are.
+The lower bound ("floor") is the time to move the batch twice, the players twice and the new players once, at the
+copy rate of the card. Each algorithm is timed. Long runs of ten thousand updates then measure how orthonormal the
+players remain, and short runs are compared with float64 on the CPU.
 
 python -m benchmarks.gpu_updates [--features 20371456] [--updates 10000]
 """
@@ -32,49 +32,51 @@ from eigengame.solver.products import _accumulate
 ROWS = 128
 FEATURES = 20_371_456
 OPTIONS = {"alpha": {"step_size": 1e-9}, "mu": {"step_size": 1e-9}, "oja": {"step_size": 1e-9}}
-"""Steps that suit rows of 20 million numbers near 1, whose squares add up to 2e7."""
+"""Step sizes for rows of 20 million numbers near 1, whose squares sum to 2e7."""
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--features", type=int, default=FEATURES)
-    parser.add_argument("--updates", type=int, default=10_000, help="of the long runs")
-    parser.add_argument("--gram-only", action="store_true", help="leave plain updates out")
-    parser.add_argument("--lasting", type=int, default=FEATURES // 8, help="their features")
-    asked = parser.parse_args()
+    parser.add_argument("--updates", type=int, default=10_000, help="updates of the long runs")
+    parser.add_argument("--gram-only", action="store_true", help="omit updates outside Gram space")
+    parser.add_argument(
+        "--lasting", type=int, default=FEATURES // 8, help="features of the long runs"
+    )
+    options = parser.parse_args()
     card = jax.devices()[0]
     print(f"{datetime.date.today()}, {card.device_kind}, JAX {jax.__version__}")
-    print(f"batches of {ROWS} rows in bfloat16, {asked.features:,} features, players in float32")
-    rows = [batch(asked.features, seed) for seed in range(3)]
-    rate = copy_rate(asked.features)
+    print(f"batches of {ROWS} rows in bfloat16, {options.features:,} features, players in float32")
+    rows = [batch(options.features, seed) for seed in range(3)]
+    rate = copy_rate(options.features)
     print(f"\nThe card copies at {rate:.0f} GB/s, bytes read and written together.")
     print(f"{'update':>34} {'K':>3} {'ms':>7} {'GB':>6} {'GB/s':>6} {'floor':>6} {'ratio':>6}")
     for count in (32, 48):
         for name in OPTIONS:
-            if not asked.gram_only:
+            if not options.gram_only:
                 plain = make(name, **OPTIONS[name])
                 report(name, count, rate, rows, of_algorithm(plain, count, rows))
             gram = InGramSpace(make(name, **OPTIONS[name]))
             report(f"{name} in Gram space", count, rate, rows, of_algorithm(gram, count, rows))
-        if not asked.gram_only:
+        if not options.gram_only:
             score = Remembered(extra=0, space="score")
             report("remembered", count, rate, rows, of_algorithm(score, count, rows))
         report("remembered in Gram space", count, rate, rows, of_game(count, rows, False))
-        report("the same, centred", count - 1, rate, rows, of_game(count - 1, rows, True))
+        report("remembered, centred", count - 1, rate, rows, of_game(count - 1, rows, True))
         moments = of_stream(count - 1, rows, True)
         report("with mean and variance by feature", count - 1, rate, rows, moments)
         report("one batch of a pass of refinement", count, rate, rows, of_pass(count, rows))
         parts(count, rows)
-    rows = [batch(asked.lasting, seed) for seed in range(3)]
-    print(f"\nLong runs on {asked.lasting:,} features:")
+    rows = [batch(options.lasting, seed) for seed in range(3)]
+    print(f"\nLong runs on {options.lasting:,} features:")
     for name in ("remembered", *OPTIONS):
-        lasting(name, rows, asked.updates)
+        lasting(name, rows, options.updates)
     print()
     check()
 
 
 def batch(d: int, seed: int) -> DenseRows:
-    """Return rows with some directions stronger than the rest, in bfloat16."""
+    """Return rows in bfloat16 with some directions of larger variance."""
 
     @jax.jit
     def make() -> jax.Array:
@@ -89,14 +91,14 @@ def batch(d: int, seed: int) -> DenseRows:
 
 
 def copy_rate(d: int) -> float:
-    """Return the bytes that the card reads and writes in a second, in GB, by one large copy."""
+    """Return the GB that the card reads and writes per second in one large copy."""
     one = jnp.ones((64, d), jnp.float32)
     copy = jax.jit(lambda array: array + 1)
     return 2 * one.nbytes / median_ms(lambda: copy(one), 5) / 1e6
 
 
 def median_ms(run: Callable[[], Any], repeats: int) -> float:
-    """Return the milliseconds that one of many runs in a row takes, the median of five tries."""
+    """Return the milliseconds per run of `repeats` consecutive runs; the median of five measurements."""
     jax.block_until_ready([run() for _ in range(2)][-1])
     tries = []
     for _ in range(5):
@@ -109,7 +111,7 @@ def median_ms(run: Callable[[], Any], repeats: int) -> float:
 
 
 def of_algorithm(algorithm: Any, k: int, rows: list[DenseRows]) -> Callable[[], Any]:
-    """Return a function that plays the next update of an algorithm."""
+    """Return a function that computes the next update of an algorithm."""
     place, turn = ONE_DEVICE, iter(range(10**9))
     state = [algorithm.init(begin(k, rows[0].width))]
 
@@ -121,7 +123,7 @@ def of_algorithm(algorithm: Any, k: int, rows: list[DenseRows]) -> Callable[[], 
 
 
 def of_game(k: int, rows: list[DenseRows], center: bool) -> Callable[[], Any]:
-    """Return a function that plays the next update of the remembered game, overlaps measured now and then."""
+    """Return a function that computes the next update of the remembered game, with tracked overlaps."""
     game, turn = Remembered(extra=0, center=center), iter(range(10**9))
     begun = begun_wide(game, k, rows[0].width, np.float32, 0)
     now = [(begun.seen.state, begun.overlaps)]
@@ -139,7 +141,7 @@ def of_game(k: int, rows: list[DenseRows], center: bool) -> Callable[[], Any]:
 
 
 def of_stream(k: int, rows: list[DenseRows], center: bool) -> Callable[[], Any]:
-    """Return a function that plays the next update as a fit does, with the moments of every feature."""
+    """Return a function that computes the next update as a fit does, with the moments of every feature."""
     game, turn = Remembered(extra=0, center=center), iter(range(10**9))
     begun = begun_wide(game, k, rows[0].width, np.float32, 0)
     now = [(begun.seen.state, begun.seen.moments, begun.overlaps)]
@@ -152,7 +154,7 @@ def of_stream(k: int, rows: list[DenseRows], center: bool) -> Callable[[], Any]:
 
 
 def of_pass(k: int, rows: list[DenseRows]) -> Callable[[], Any]:
-    """Return a function that adds the next batch's share of M V to a total."""
+    """Return a function that adds the contribution of the next batch to M V."""
     players, turn = begin(k, rows[0].width), iter(range(10**9))
     total = [jnp.zeros_like(players)]
 
@@ -172,7 +174,7 @@ def report(name: str, k: int, rate: float, rows: list[DenseRows], run: Callable[
     """Time an update and print its line."""
     d = rows[0].width
     needed = (2 * rows[0].values.nbytes + 3 * 4 * k * d) / 1e9
-    # So many that each try has its share of what is done now and then.
+    # As many runs as there are between two measurements of overlaps, so that each includes one.
     ms, floor = median_ms(run, REMEASURED), 1e3 * needed / rate
     print(
         f"{name:>34} {k:>3} {ms:>7.2f} {needed:>6.1f} {1e3 * needed / ms:>6.0f} {floor:>6.2f} "
@@ -182,14 +184,14 @@ def report(name: str, k: int, rate: float, rows: list[DenseRows], run: Callable[
 
 
 def parts(k: int, rows: list[DenseRows]) -> None:
-    """Print what the two touches take alone; the rest of an update is small square work."""
+    """Print the times of the two wide products; the rest of an update is work on small matrices."""
     players = [begin(k, rows[0].width)]
     first = jax.jit(lambda v, x: inner_products([v], x))
     second = jax.jit(lambda some, lengths, v, x: combined(some, lengths, [v], x))
     small = jnp.eye(k, k + ROWS), jnp.ones(k)
     one = median_ms(lambda: first(players[0], rows[0].values), 5)
     two = median_ms(lambda: second(*small, players[0], rows[0].values), 5)
-    print(f"{'the two touches alone':>34} {k:>3} {one + two:>7.2f}   ({one:.2f} and {two:.2f} ms)")
+    print(f"{'the two wide products':>34} {k:>3} {one + two:>7.2f}   ({one:.2f} and {two:.2f} ms)")
     again = jax.jit(lambda v, x: overlaps_now([v], x, jnp.eye(k), jnp.zeros((), jnp.int32)))
     three = median_ms(lambda: again(players[0], rows[0]), 5)
     print(f"{'overlaps, once in':>34} {REMEASURED:>3} {three:>7.2f}")
@@ -201,7 +203,7 @@ def parts(k: int, rows: list[DenseRows]) -> None:
 
 
 def check(d: int = 2**17, updates: int = 20) -> None:
-    """Print how far updates on this device come from the same ones in float64 on the CPU."""
+    """Print the angles between updates on this device and in float64 on the CPU."""
     rows = [batch(d, seed) for seed in range(4)]
     start = np.asarray(begin(32, d))
     step = 4e-5 * ROWS / d
@@ -232,7 +234,7 @@ def _played(algorithm: Any, players: jax.Array, rows: list[DenseRows], updates: 
 
 
 def lasting(name: str, rows: list[DenseRows], updates: int) -> None:
-    """Print how orthonormal 32 players are after many updates; alpha's and mu's have unit length only."""
+    """Print how orthonormal 32 players are after many updates; those of alpha and mu only have unit norm."""
     gram = InGramSpace(make(name, **OPTIONS[name])) if name in OPTIONS else None
     run = of_stream(32, rows, False) if gram is None else of_algorithm(gram, 32, rows)
     began = time.perf_counter()
@@ -242,7 +244,7 @@ def lasting(name: str, rows: list[DenseRows], updates: int) -> None:
     seconds = time.perf_counter() - began
     players = state[0].memory.players if gram is None else gram.components(state)
     sums = np.zeros((32, 32))
-    # In parts and in float64 between them: one long sum in float32 would show its own error.
+    # Summed in parts in float64: one long sum in float32 would have a larger error of its own.
     for begin_ in range(0, players.shape[1], 2**20):
         some = np.asarray(players[:, begin_ : begin_ + 2**20], np.float64)
         sums += some @ some.T

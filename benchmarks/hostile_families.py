@@ -1,8 +1,8 @@
 """Families of rows on which bounds on angles are likely to fail.
 
 A family is a function of a random generator and a `Setting` that returns rows (float64) and a description. The
-rows are then rounded to the setting's data type. The truth is always that of the rows after rounding, so a
-family need not reach its spectrum exactly.
+rows are then rounded to the data type of the setting. The true components are those of the rounded rows, so a
+family need not have its spectrum exactly.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ class Setting:
     name : str
     rows, columns, k, batch : int
     data, play : {"float32", "float64"}
-        The data type of the rows, and the `dtype` of the estimator. Fits of up to 262,144 numbers are
-        computed in float64 in any case.
+        The data type of the rows, and the `dtype` of the estimator. Fits of up to 262,144 numbers are always
+        computed in float64.
     """
 
     name: str
@@ -124,7 +124,7 @@ def duplicated_columns(rng: np.random.Generator, s: Setting) -> Made:
 
 
 def large_mean(rng: np.random.Generator, s: Setting) -> Made:
-    # Rows in float32 have no digits left beyond 1e6 standard deviations.
+    # Beyond 1e6 standard deviations, rows in float32 have no significant digits.
     far = 10 ** rng.uniform(1, 6 if s.data == "float32" else 9)
     rows = near_tied(rng, s)[0] if rng.random() < 0.5 else harmonic(rng, s)[0]
     direction = rng.standard_normal(s.columns) if rng.random() < 0.5 else np.ones(s.columns)

@@ -15,7 +15,7 @@ from benchmarks.exact_eigen import SecondTruth, Truth, truth_of
 from benchmarks.hostile_families import FAMILIES, Made, Setting
 
 FORGET = 1 - 2.0**-7
-"""The forgetting factor that is tried."""
+"""The forgetting factor of the routes with `forget`."""
 
 SETTINGS = {
     one.name: one
@@ -40,7 +40,7 @@ class Problem:
     family : str
     setting : Setting
     seed, index : int
-        With the names above they determine everything else.
+        Together with the names they determine everything else.
     """
 
     family: str
@@ -113,7 +113,9 @@ class Problem:
         return {}
 
 
-def drawn(seed: int, families: list[str], settings: list[str], problems: int) -> list[Problem]:
+def draw_problems(
+    seed: int, families: list[str], settings: list[str], problems: int
+) -> list[Problem]:
     """Return `problems` problems of each family, over the settings in turn."""
     return [
         Problem(family, SETTINGS[settings[index % len(settings)]], seed, index)

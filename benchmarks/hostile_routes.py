@@ -1,4 +1,4 @@
-"""The routes to a certificate: each fits one problem and returns what the certificate claims.
+"""The routes to a certificate: each fits one problem and returns the claims of the certificate.
 
 Mesh routes need several devices, so they run in a child process with virtual CPU devices. Claims are plain data
 that can be pickled.
@@ -25,7 +25,7 @@ from benchmarks.hostile_problems import FORGET, Problem
 from eigengame import EigenGamePCA
 
 TOLERANCES = (1e-3, 1e-2, 1e-6)
-"""Values of `tol`, in turn: near-ties are refined far enough only by the last."""
+"""Values of `tol`, used in turn; only the last refines near-ties far enough."""
 
 
 class Group(NamedTuple):
@@ -37,12 +37,12 @@ class Group(NamedTuple):
 
 @dataclass(frozen=True)
 class Claim:
-    """What one certificate claims about stored components.
+    """The claims of one certificate about stored components.
 
     Attributes
     ----------
     target : {"plain", "uncentred", "weighted", "faded"}
-        Whose components they are.
+        The data whose components are claimed.
     components : array of shape (k, d)
     kind : str
     angle : array of shape (k,)
@@ -60,7 +60,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Attempt:
-    """What came of one problem on one route: claims, or the reason why there are none.
+    """The result of one problem on one route: claims, or the reason why there are none.
 
     Attributes
     ----------
@@ -210,22 +210,22 @@ ROUTES: dict[str, Route] = {
 
 MESH_ROUTES: dict[str, Route] = {"mesh2": on_two_devices, "mesh4": on_four_devices}
 
-SELDOM = {"dask": 3, "mesh2": 2, "mesh4": 3, "forget": 2, "forget-one-pass": 2}
-"""Slow routes are taken by every so many problems only."""
+EVERY = {"dask": 3, "mesh2": 2, "mesh4": 3, "forget": 2, "forget-one-pass": 2}
+"""Slow routes are used for every n-th problem only."""
 
 
 def routes_for(problem: Problem, names: Sequence[str]) -> list[str]:
-    """Return the routes that a problem takes."""
-    return [name for name in names if problem.index % SELDOM.get(name, 1) == 0]
+    """Return the routes for a problem."""
+    return [name for name in names if problem.index % EVERY.get(name, 1) == 0]
 
 
 def attempt(problem: Problem, route: str) -> Attempt:
-    """Return what comes of a problem on a route. Warnings are ignored, and errors are part of the result."""
+    """Return the result of a problem on a route. Warnings are ignored, and errors are part of the result."""
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             return Attempt(tuple((ROUTES | MESH_ROUTES)[route](problem)))
-    except np.linalg.LinAlgError as error:  # a ValueError too, but nothing was refused
+    except np.linalg.LinAlgError as error:  # a subclass of ValueError, but not a refusal
         return Attempt(failed=f"{type(error).__name__}: {error}")
     except ValueError as error:
         return Attempt(refused=str(error))
@@ -234,14 +234,14 @@ def attempt(problem: Problem, route: str) -> Attempt:
 
 
 def attempts_in_child(tasks: Sequence[tuple[Problem, str]]) -> list[Attempt]:
-    """Return what comes of tasks in a child process with four virtual devices."""
+    """Return the results of tasks in a child process with four virtual devices."""
     if not tasks:
         return []
     root = Path(__file__).parents[1]
     flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=4"
     path = os.pathsep.join([str(root / "src"), str(root), os.environ.get("PYTHONPATH", "")])
     environment = {"XLA_FLAGS": flags.strip(), "JAX_PLATFORMS": "cpu", "PYTHONPATH": path}
-    # Problems are sent by name and drawn again: rows need not travel.
+    # Problems are sent by name and drawn again, so that rows need not be sent.
     names = [(Problem(p.family, p.setting, p.seed, p.index), route) for p, route in tasks]
     with tempfile.TemporaryDirectory() as folder:
         sent, returned = Path(folder) / "tasks", Path(folder) / "attempts"

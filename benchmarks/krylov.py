@@ -1,10 +1,10 @@
-"""Block Krylov over a stream of rows: the strongest rival we know that may read the data many times.
+"""Block Krylov over a stream of rows: the strongest other solver we know that reads the data several times.
 
 Musco and Musco, *Randomized Block Krylov Methods for Stronger and Faster Approximate Singular Value
 Decomposition* (2015), arranged so that each pass reads the rows once: products with data are float32
 GEMMs on chunks that stay in cache between X V' and Y'X, blocks are rows (b, d), and the small
-problem is solved in float64. NumPy alone does the algebra: SciPy brings a second pool of BLAS
-threads, and two pools that take turns wait for each other.
+problem is solved in float64. Only NumPy is used for linear algebra: SciPy has a second pool of BLAS
+threads, and alternating between two pools is slow.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from benchmarks.makers import slices
+from benchmarks.dataset_builders import slices
 
 CHUNK_BYTES = 2**23
 
@@ -23,7 +23,7 @@ CHUNK_BYTES = 2**23
 def block_krylov(data: Any, k: int, passes: int, seed: int) -> np.ndarray:
     r"""Return k components (k, d) by Rayleigh-Ritz over all blocks, with blocks of 2k.
 
-    $H = Q M Q^\top$ is filled in while the blocks come, so no image is kept.
+    $H = Q M Q^\top$ is filled block by block, so that no image is stored.
     """
     size = block_size(data, k, passes)
     small = np.empty((passes * size, passes * size))
@@ -37,8 +37,8 @@ def block_krylov(data: Any, k: int, passes: int, seed: int) -> np.ndarray:
 def nystrom_krylov(data: Any, k: int, passes: int, seed: int) -> np.ndarray:
     r"""Return k components (k, d) of the Nystrom approximation $W^\top H^{-1} W$ with $W = Q M$.
 
-    The same passes as `block_krylov`; the images are kept as well, and they have met $M$ once more
-    than the blocks they come from: about one pass for nothing, at twice the memory.
+    The passes are those of `block_krylov`. The images are stored as well; they contain one more product
+    with $M$ than the blocks, which is worth about one pass, at twice the memory.
     """
     size = block_size(data, k, passes)
     images = np.empty((passes * size, data.shape[1]), np.float32)
@@ -48,14 +48,14 @@ def nystrom_krylov(data: Any, k: int, passes: int, seed: int) -> np.ndarray:
 
 
 def block_size(data: Any, k: int, passes: int) -> int:
-    """Return 2k, or less where all blocks together would exceed the columns."""
+    """Return 2k, or less if all blocks together would exceed the number of columns."""
     return min(2 * k, data.shape[1] // passes)
 
 
 def blocks(data: Any, size: int, passes: int, seed: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     r"""Yield, after each pass, the basis so far (i b, d) and the image $M Q_i$ of its last block (b, d).
 
-    $Q_1$ is random and $Q_{i+1}$ is what $M Q_i$ adds to the blocks before it.
+    $Q_1$ is random, and $Q_{i+1}$ is the part of $M Q_i$ orthogonal to the previous blocks.
     """
     d = data.shape[1]
     basis = np.empty((passes * size, d), np.float32)
@@ -85,14 +85,14 @@ def covariance_times(data: Any, block: np.ndarray) -> np.ndarray:
 
 
 def chunk_rows(data: Any, block: np.ndarray) -> int:
-    """Return how many rows make a chunk: within the cache, but enough to be worth reading V for."""
+    """Return the rows of a chunk: few enough for the cache, but many compared with the block."""
     return max(4 * len(block), CHUNK_BYTES // (data.shape[1] * data.itemsize))
 
 
 def new_directions(image: np.ndarray, basis: np.ndarray) -> np.ndarray:
-    """Return orthonormal rows for what the image adds to the basis.
+    """Return orthonormal rows for the part of the image that is orthogonal to the basis.
 
-    Twice: what is left after the first time may be mostly rounding, and rounding is not orthogonal.
+    Twice, because the remainder after the first time may consist mostly of rounding errors.
     """
     for _ in range(2):
         image = orthonormal_rows(image - inner_products(image, basis).astype(np.float32) @ basis)
@@ -104,7 +104,9 @@ def orthonormal_rows(block: np.ndarray) -> np.ndarray:
     gram = inner_products(block, block)
     scale = 1 / np.sqrt(np.diag(gram))
     gram *= scale[:, None] * scale
-    gram += 1e-6 * np.eye(len(gram))  # above float32 rounding: the factor always exists
+    gram += 1e-6 * np.eye(
+        len(gram)
+    )  # above the rounding of float32, so that the factor always exists
     undo = np.linalg.inv(np.linalg.cholesky(gram)) * scale
     return undo.astype(np.float32) @ block
 
@@ -118,14 +120,14 @@ def inner_products(left: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 
 def rayleigh_ritz(small: np.ndarray, basis: np.ndarray, k: int) -> np.ndarray:
-    """Return the k largest Ritz vectors (k, d), for a basis that is orthonormal only nearly."""
+    """Return the k largest Ritz vectors (k, d), for a nearly orthonormal basis."""
     undo = np.linalg.inv(np.linalg.cholesky(inner_products(basis, basis)))
     _, vectors = np.linalg.eigh(undo @ small @ undo.T)
     return (vectors.T[: -k - 1 : -1] @ undo).astype(np.float32) @ basis
 
 
 def nystrom(small: np.ndarray, images: np.ndarray, k: int) -> np.ndarray:
-    """Return the k largest eigenvectors (k, d) of W' H^-1 W, without what H holds only as rounding."""
+    """Return the k largest eigenvectors (k, d) of W' H^-1 W, ignoring eigenvalues of H at the level of rounding."""
     values, vectors = np.linalg.eigh((small + small.T) / 2)
     held = values > 1e-6 * values[-1]
     root = (vectors[:, held] / np.sqrt(values[held])).T

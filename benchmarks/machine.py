@@ -1,4 +1,4 @@
-"""The machine: how many threads a measurement may use, and what to write down about it."""
+"""The machine: the number of threads of a measurement, and the facts to record with it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 def thread_environment(threads: int) -> dict[str, str]:
-    """Return the environment in which every library keeps to this many threads."""
+    """Return environment variables that limit every library to this many threads."""
     count = str(threads)
     return {
         **os.environ,
@@ -21,29 +21,29 @@ def thread_environment(threads: int) -> dict[str, str]:
         "NUMEXPR_NUM_THREADS": count,
         "XLA_FLAGS": f"--xla_cpu_multi_thread_eigen=true intra_op_parallelism_threads={count}",
         "JAX_PLATFORMS": "cpu",
-        # A cold run is one that compiles: nothing may come from an earlier process.
+        # Cold runs must compile, so no compilation may come from an earlier process.
         "JAX_ENABLE_COMPILATION_CACHE": "false",
         "EIGENGAME_BENCH_THREADS": count,
     }
 
 
 def threads_allowed() -> int:
-    """Return the thread count that the driver gave this process (all cores without a driver)."""
+    """Return the number of threads set by the driver, or all cores without a driver."""
     return int(os.environ.get("EIGENGAME_BENCH_THREADS", len(os.sched_getaffinity(0))))
 
 
 def pin(threads: int) -> None:
-    """Keep this process, and all it starts, to the first `threads` cores it may use."""
+    """Restrict this process and its children to the first `threads` available cores."""
     cores = sorted(os.sched_getaffinity(0))
     if threads > len(cores):
         raise ValueError(
-            f"threads={threads}: this machine lends {len(cores)} cores; give at most that."
+            f"threads={threads}: only {len(cores)} cores are available; use at most that many."
         )
     os.sched_setaffinity(0, cores[:threads])
 
 
 def available_bytes() -> int:
-    """Return the memory that can be had now without swapping."""
+    """Return the memory that is available without swapping."""
     for line in Path("/proc/meminfo").read_text().splitlines():
         if line.startswith("MemAvailable:"):
             return 1024 * int(line.split()[1])
@@ -70,22 +70,22 @@ def versions(*packages: str) -> dict[str, str]:
 
 
 def commit() -> str:
-    """Return the commit of this checkout, with "-dirty" where files differ from it."""
+    """Return the commit of this checkout, with "-dirty" if files differ from it."""
     command = ["git", "describe", "--always", "--dirty"]
-    told = subprocess.run(
+    completed = subprocess.run(
         command, cwd=Path(__file__).parent, capture_output=True, text=True, check=False
     )
-    return told.stdout.strip()
+    return completed.stdout.strip()
 
 
 def circumstances(threads: int) -> dict[str, object]:
-    """Return what a reader of one result wants to know about when and where it was measured."""
+    """Return the date, the machine and the commit of a measurement."""
     return {
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "cpu": cpu_model(),
         "cores": os.cpu_count(),
         "threads": threads,
         "commit": commit(),
-        # Others on the machine show here: above the thread count, times are not to be trusted.
+        # If the load exceeds the number of threads, other processes were running: do not trust the times.
         "load_before": round(os.getloadavg()[0], 2),
     }

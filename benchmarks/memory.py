@@ -1,4 +1,4 @@
-"""Peak memory of this process: in all, and without the pages of files that are merely mapped."""
+"""Peak memory of this process, with and without the pages of memory-mapped files."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def status_bytes(field: str, pid: int | str = "self") -> int:
 class AnonymousPeak:
     """The largest amount of anonymous memory seen since the last `reset`.
 
-    The kernel keeps a peak of all resident memory (VmHWM) and counts mapped file pages in it, so
-    that whoever streams a `np.memmap` seems to hold the whole file. What a process allocated itself
-    (RssAnon) has no kernel peak, so a small process forked from this one samples it: a thread would
-    have to wait for the interpreter lock. Peaks shorter than 10 ms can be missed.
+    The kernel records a peak of all resident memory (VmHWM), which includes mapped pages: a process that
+    streams a `np.memmap` seems to hold the whole file. There is no such peak for anonymous memory
+    (RssAnon), so a forked child process samples it; a thread would have to wait for the interpreter lock.
+    Peaks shorter than 10 ms can be missed.
 
-    Fork before threads exist: make it first, import libraries later.
+    It forks, so create it before threads exist, that is before importing libraries.
     """
 
     def __init__(self) -> None:
@@ -42,16 +42,18 @@ class AnonymousPeak:
                 os._exit(0)
 
     def reset(self) -> None:
-        """Forget what was seen."""
+        """Forget earlier samples."""
         self._shared[:8] = struct.pack("q", 0)
 
     def bytes(self) -> int:
-        """Return the peak so far; what is in use now counts."""
+        """Return the peak so far, including the memory in use now."""
         return max(struct.unpack("q", self._shared[:8])[0], status_bytes("RssAnon"))
 
     def _watch(self, watched: int) -> None:
-        """Sample until the watched process is gone."""
-        os.closerange(0, 3)  # else a reader of the watched process's output waits for this one
+        """Sample until the watched process has ended."""
+        os.closerange(
+            0, 3
+        )  # otherwise readers of the watched process's output would wait for this one
         while os.getppid() == watched:
             seen = status_bytes("RssAnon", watched)
             if seen > struct.unpack("q", self._shared[:8])[0]:

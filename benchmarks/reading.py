@@ -1,15 +1,15 @@
-"""Reading and computing side by side: is a fit as fast as the slower of the two, and does memory grow.
+"""Overlap of reading and computing: the time of a fit compared with the slower of the two, and its memory.
 
     python -m benchmarks.reading [--cores 2] [--platform cpu] [--kinds npy,hdf5,zarr,parquet] [--out FILE]
 
-The rows of `tall-exponential` (100000 x 4096 float32) as .npy memory map, HDF5, Zarr and Parquet. For each,
-in a process of its own, on so many cores, files in the page cache, so that reading is work and no waiting:
+The rows of `tall-exponential` (100000 x 4096 float32) as .npy memory map, HDF5, Zarr and Parquet. Each format is
+measured in its own process. Files are in the page cache, so that reading does not wait for a disk:
 
-    read      the feed alone: blocks become batches on the device, and nobody plays
-    compute   the updates alone: one batch that is already there, played as often
-    fit       both: `EigenGamePCA.fit` of the path, warm
-    ratio     fit over the slower of read and compute; the aim is at most 1.15
-    memory    peak of anonymous memory beyond that before the fit, at four lengths of the same data.
+    read      reading alone: blocks become batches on the device, without updates
+    compute   updates alone: as many updates with one batch that is already on the device
+    fit       both: a warm `EigenGamePCA.fit` of the path
+    ratio     fit divided by the slower of read and compute; the aim is at most 1.15
+    memory    peak of anonymous memory minus that before the fit, at four lengths of the same data
 """
 
 from __future__ import annotations
@@ -120,10 +120,10 @@ def write(kind: str, data: np.ndarray, path: Path) -> None:
                 writer.write_table(pa.table([rows], schema=schema), row_group_size=BATCH)
 
 
-def measured(path: Path, cores: int, platform: str) -> dict[str, float]:
-    """Return the times and the memory of one file, by a process of its own."""
+def measure(path: Path, cores: int, platform: str) -> dict[str, float]:
+    """Return the times and the memory for one file, measured in its own process."""
     chosen = set(sorted(os.sched_getaffinity(0))[:cores])
-    told = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", TIMED, str(path), str(K), str(BATCH)],
         check=True,
         capture_output=True,
@@ -131,7 +131,7 @@ def measured(path: Path, cores: int, platform: str) -> dict[str, float]:
         env=os.environ | {"OMP_NUM_THREADS": str(cores), "JAX_PLATFORMS": platform},
         preexec_fn=lambda: os.sched_setaffinity(0, chosen),
     )
-    return dict(json.loads(told.stdout.splitlines()[-1]))
+    return dict(json.loads(completed.stdout.splitlines()[-1]))
 
 
 def main() -> None:
@@ -141,20 +141,20 @@ def main() -> None:
     parser.add_argument("--platform", default="cpu", help="cpu or cuda")
     parser.add_argument("--kinds", default=",".join(KINDS))
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results/reading.txt")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     folder = prepare("tall-exponential", "full")
-    data = np.load(folder / "data.npy", mmap_mode="r")[: asked.rows]
+    data = np.load(folder / "data.npy", mmap_mode="r")[: options.rows]
     lines = [
-        f"{asked.cores} cores, {asked.platform}",
+        f"{options.cores} cores, {options.platform}",
         f"{'format':8} {'rows':>7} {'read s':>7} {'compute s':>9} {'fit s':>6} {'ratio':>6} {'MB':>5}",
     ]
     print("\n".join(lines), flush=True)
-    for kind in asked.kinds.split(","):
+    for kind in options.kinds.split(","):
         for n in (len(data) // 8, len(data) // 4, len(data) // 2, len(data)):
             path = folder.parent / f"reading-{n}{ENDINGS[kind]}"
             try:
                 write(kind, data[:n], path)
-                found = measured(path, asked.cores, asked.platform)
+                found = measure(path, options.cores, options.platform)
             finally:
                 shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
             ratio = found["fit"] / max(found["read"], found["compute"])
@@ -163,7 +163,7 @@ def main() -> None:
                 f"{ratio:6.2f} {found['memory']:5.0f}"
             )
             print(lines[-1], flush=True)
-    asked.out.write_text("\n".join(lines) + "\n")
+    options.out.write_text("\n".join(lines) + "\n")
 
 
 if __name__ == "__main__":

@@ -2,9 +2,9 @@
 
     python -m benchmarks.scaling [--devices 1 2 4 8] [--processes 1 2] [--small]
 
-Simulated devices share the cores of one machine, so that their efficiency says how much the sharing costs and
-not how fast eight cards would be; the bytes that an update exchanges are those of the compiled program, beside
-what the cost model tells. Times are medians of updates after the first, in one process for each count.
+Simulated devices share the cores of one machine. Their efficiency shows the cost of sharing, not the speed of
+several cards. Bytes are those that the compiled program exchanges in an update, beside the prediction of the cost
+model. Times are medians over updates after the first two, in one process for each count.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from benchmarks.machine import circumstances, threads_allowed
 
 K, BATCH = 16, 256
 STRONG, STRONG_SMALL = 2**18, 2**14
-"""Features, in all where they are shared out, and for each device where they grow with the devices."""
+"""Features in total (strong scaling); an eighth of them for each device (weak scaling)."""
 
 
 def main() -> None:
@@ -33,24 +33,24 @@ def main() -> None:
     parser.add_argument("--processes", type=int, nargs="*", default=[1, 2])
     parser.add_argument("--small", action="store_true")
     parser.add_argument("--worker", help=argparse.SUPPRESS)
-    asked = parser.parse_args()
-    if asked.worker:
-        print(json.dumps(_work(**json.loads(asked.worker))))
+    options = parser.parse_args()
+    if options.worker:
+        print(json.dumps(_work(**json.loads(options.worker))))
         return
-    width = STRONG_SMALL if asked.small else STRONG
+    width = STRONG_SMALL if options.small else STRONG
     print(json.dumps(circumstances(threads_allowed())))
     for axis in ("features", "data"):
         for kind in ("strong", "weak"):
-            _devices_table(axis, kind, asked.devices, width)
+            _devices_table(axis, kind, options.devices, width)
     for axis in ("features", "data"):
-        _processes_table(axis, asked.processes, width)
+        _processes_table(axis, options.processes, width)
 
 
 def _devices_table(axis: str, kind: str, counts: list[int], width: int) -> None:
-    """Print how an update's time and bytes go with simulated devices that share an axis."""
+    """Print the time and the bytes of an update by the number of simulated devices that share an axis."""
     print(f"\n{kind} scaling, devices share {axis} (simulated)")
     print(
-        f"{'devices':>8} {'rows':>7} {'features':>9} {'ms':>8} {'against one':>11} {'bytes':>9} {'told':>9}"
+        f"{'devices':>8} {'rows':>7} {'features':>9} {'ms':>8} {'against one':>11} {'bytes':>9} {'model':>9}"
     )
     first = None
     for count in counts:
@@ -59,16 +59,16 @@ def _devices_table(axis: str, kind: str, counts: list[int], width: int) -> None:
         d = width // (8 if kind == "weak" else 1) * (grown if axis == "features" else 1)
         found = _run({"axis": axis, "count": count, "m": m, "d": d}, devices=count)
         first = first or found["ms"]
-        # All simulated devices share the same cores: work that grows with them should take as much longer.
+        # All simulated devices share the same cores, so time is expected to grow with the work.
         ideal = first * grown
         print(
             f"{count:>8} {m:>7} {d:>9} {found['ms']:>8.2f} {ideal / found['ms']:>11.2f} "
-            f"{found['bytes']:>9} {found['told']:>9}"
+            f"{found['bytes']:>9} {found['model']:>9}"
         )
 
 
 def _processes_table(axis: str, counts: list[int], width: int) -> None:
-    """Print how an update's time goes with real processes that share an axis, by gloo."""
+    """Print the time of an update by the number of processes that share an axis, with gloo."""
     print(f"\nstrong scaling, processes share {axis} (gloo on this machine)")
     print(f"{'processes':>10} {'rows':>7} {'features':>9} {'ms':>8} {'against one':>11}")
     first = None
@@ -86,7 +86,7 @@ def _processes_table(axis: str, counts: list[int], width: int) -> None:
 
 
 def _run(job: dict[str, Any], devices: int) -> dict[str, Any]:
-    """Return what a process with some simulated devices finds."""
+    """Return the results of a process with simulated devices."""
     worker = _start(job, devices)
     out = worker.communicate()[0]
     if worker.returncode:
@@ -121,13 +121,13 @@ def _work(
     from eigengame._play import _update
     from eigengame.algorithms import Remembered
     from eigengame.sharding.cost import bytes_exchanged
-    from eigengame.sharding.placement import placement_of
+    from eigengame.sharding.placement import choose_placement
     from eigengame.solver.streaming import begin
 
-    place = placement_of({axis: count})
+    place = choose_placement({axis: count})
     game = Remembered(space="score", center=True)
     state = begin(game, K, d, np.float32, 0, place).state
-    own, (first, last) = place.own_rows(m)[1], place.own_columns(d)
+    own, (first, last) = place.local_rows(m)[1], place.local_columns(d)
     x = np.random.default_rng(index).standard_normal((own, last - first), np.float32)
     rows = place.dense(place.batch(x, d), place.per_row(np.ones(own, np.float32)))
     program = _update.lower(game, place, rows, state).compile()
@@ -141,7 +141,7 @@ def _work(
     return {
         "ms": statistics.median(times[2:]),
         "bytes": bytes_moved(program),
-        "told": bytes_exchanged(place.layout, m, players, d),
+        "model": bytes_exchanged(place.layout, m, players, d),
     }
 
 

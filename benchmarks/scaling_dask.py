@@ -1,13 +1,13 @@
-"""Components on a Dask cluster: ours beside Dask's own, on the same workers and the same lazy array.
+"""Components on a Dask cluster: this package and other methods, on the same workers and the same lazy array.
 
     python -m benchmarks.scaling_dask [--small] [--workers 2]
 
 200000 x 2000 float32 rows with eigenvalues 1/i, k = 16 (`--small`: 20000 x 200, k = 8). Blocks are drawn from their
-seed whenever they are needed, so each look at the data costs what the first line of the table says. Two worker
-processes of one thread each. The truth is that of the rows drawn, by X'X in float64.
+seed whenever they are needed, so each pass over the data costs at least the time in the first line of the table.
+Two worker processes have one thread each. The true components are those of the drawn rows, by X'X in float64.
 
-    seconds   first call, compilation included, and the same call again
-    angle     the largest of the k components to the true ones, in radians
+    seconds   first call, including compilation, and second call
+    angle     largest angle between the k components and the true ones, in radians
     streak    leading components within pi/32
 """
 
@@ -41,10 +41,10 @@ class Size(NamedTuple):
 FULL, SMALL = Size(200_000, 2_000, 16, 10_000), Size(20_000, 200, 8, 2_000)
 
 
-def drawn(number: int, size: Size) -> np.ndarray:
-    """Return one block of rows: Gaussian with variances 1/i, turned by three reflections.
+def draw_block(number: int, size: Size) -> np.ndarray:
+    """Return one block of rows: Gaussian with variances 1/i, rotated by three reflections.
 
-    A product with a whole basis would cost many times what is measured; reflections cost next to nothing.
+    Reflections are cheap; a product with a full basis would take longer than the methods measured.
     """
     rng = np.random.default_rng((3, number))
     rows = rng.standard_normal((size.block, size.d), dtype=np.float32)
@@ -56,8 +56,8 @@ def drawn(number: int, size: Size) -> np.ndarray:
 
 
 def lazy(size: Size) -> da.Array:
-    """Return the rows as a Dask array of which nothing is kept."""
-    block = dask.delayed(drawn)
+    """Return the rows as a lazy Dask array."""
+    block = dask.delayed(draw_block)
     parts = [
         da.from_delayed(block(i, size), (size.block, size.d), np.float32)
         for i in range(size.n // size.block)
@@ -67,12 +67,12 @@ def lazy(size: Size) -> da.Array:
 
 def moments(number: int, size: Size) -> tuple[np.ndarray, np.ndarray]:
     """Return X'X and the sum of one block, in float64."""
-    rows = drawn(number, size).astype(np.float64)
+    rows = draw_block(number, size).astype(np.float64)
     return rows.T @ rows, rows.sum(axis=0)
 
 
 def true_components(size: Size, client: Client) -> np.ndarray:
-    """Return the exact components (k, d), block after block so that few matrices are held."""
+    """Return the exact components (k, d), with two blocks at a time to limit memory."""
     total, mean = np.zeros((size.d, size.d)), np.zeros(size.d)
     for first in range(0, size.n // size.block, 2):
         numbers = range(first, min(first + 2, size.n // size.block))
@@ -83,8 +83,8 @@ def true_components(size: Size, client: Client) -> np.ndarray:
     return vectors[:, np.argsort(values)[::-1][: size.k]].T
 
 
-def contenders(size: Size, client: Client) -> Iterator[tuple[str, Callable[[da.Array], Any]]]:
-    """Give each method by name: from the array to components (k, d)."""
+def methods(size: Size, client: Client) -> Iterator[tuple[str, Callable[[da.Array], Any]]]:
+    """Yield each method with its name: a function from the array to components (k, d)."""
 
     def ours(**options: Any) -> Callable[[da.Array], np.ndarray]:
         return lambda x: (
@@ -101,7 +101,7 @@ def contenders(size: Size, client: Client) -> Iterator[tuple[str, Callable[[da.A
 
         return found
 
-    yield "one look at the data", lambda x: client.gather(client.compute(x.sum()))
+    yield "one pass over the data", lambda x: client.gather(client.compute(x.sum()))
     yield "eigengame, one pass", ours()
     yield "eigengame, passes=3", ours(passes=3)
     yield "eigengame, tol=pi/32", ours(tol=math.pi / 32)
@@ -127,14 +127,14 @@ def contenders(size: Size, client: Client) -> Iterator[tuple[str, Callable[[da.A
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--small", action="store_true", help="20000 x 200, k = 8")
-    parser.add_argument("--workers", type=int, default=2, help="processes of one thread each")
+    parser.add_argument("--workers", type=int, default=2, help="number of worker processes")
     parser.add_argument("--only", nargs="*", default=[""], help="parts of the names to measure")
-    parser.add_argument("--once", action="store_true", help="no second call")
-    asked = parser.parse_args()
-    size = SMALL if asked.small else FULL
+    parser.add_argument("--once", action="store_true", help="omit the second call")
+    options = parser.parse_args()
+    size = SMALL if options.small else FULL
     with (
         LocalCluster(
-            n_workers=asked.workers,
+            n_workers=options.workers,
             threads_per_worker=1,
             dashboard_address=":0",
             env=thread_environment(1),
@@ -143,14 +143,14 @@ def main() -> None:
     ):
         truth, x = true_components(size, client), lazy(size)
         print(
-            f"{size.n} x {size.d} float32, k = {size.k}, {x.numblocks[0]} blocks, {asked.workers} workers"
+            f"{size.n} x {size.d} float32, k = {size.k}, {x.numblocks[0]} blocks, {options.workers} workers"
         )
         print(f"{'':32} {'first':>8} {'again':>8} {'angle':>8} {'streak':>8}")
-        for name, method in contenders(size, client):
-            if not any(part in name for part in asked.only):
+        for name, method in methods(size, client):
+            if not any(part in name for part in options.only):
                 continue
             seconds = []
-            for _ in range(1 if asked.once else 2):
+            for _ in range(1 if options.once else 2):
                 began = time.perf_counter()
                 found = method(x)
                 seconds.append(time.perf_counter() - began)

@@ -1,7 +1,6 @@
-"""How near components are to the truth, in NumPy alone.
+"""Angles between components and the true ones, in NumPy.
 
-`eigengame.metrics` has the same measures; they are written again here because a peer's process must
-not import JAX.
+`eigengame.metrics` has the same functions, but the process of another solver must not import JAX.
 """
 
 from __future__ import annotations
@@ -12,9 +11,9 @@ import numpy as np
 
 
 def angles(components: np.ndarray, truth: np.ndarray) -> np.ndarray:
-    """Return the angle of each component (k, d) to the true one, in radians; a NaN is a right angle."""
+    """Return the angle between each component (k, d) and the true one, in radians; NaN counts as pi/2."""
     if components.shape != truth.shape:
-        raise ValueError(f"components have shape {components.shape}, the truth {truth.shape}.")
+        raise ValueError(f"components have shape {components.shape}, the true ones {truth.shape}.")
     found = np.asarray(components, np.float64)
     along = np.einsum("kd,kd->k", found, truth)
     across = np.linalg.norm(found - along[:, None] * truth, axis=1)
@@ -22,5 +21,5 @@ def angles(components: np.ndarray, truth: np.ndarray) -> np.ndarray:
 
 
 def streak(errors: np.ndarray, angle: float) -> int:
-    """Return how many leading angles are within `angle`: it stops at the first miss."""
+    """Return the number of leading angles within `angle`, up to the first that is not."""
     return int(np.cumprod(errors <= angle).sum())

@@ -1,10 +1,10 @@
-"""Where an update's time goes: the share inside matrix products, from the profiler's own clock.
+"""The share of an update that is spent in matrix products, from the profiler.
 
     python -m benchmarks.share                    60000 x 784, K = 32; 100000 x 4096, K = 64
 
-Prints, for each shape, the time of one warm update of the remembered game, the share of it during which
-some matrix product was running, the share inside the small eigenproblems, and how the operations of the
-three products that no update can do without compare with the machine's own rate at their shapes.
+Prints for each shape: the time of one warm update of the remembered game, the share of it during which a matrix
+product was running, the share in the small eigenproblems, and the time of the three necessary products at the rate
+of plain matrix products, as a share of the update.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ UPDATES = 30
 
 
 class Share(NamedTuple):
-    """One update's seconds, and the shares of them inside products and eigenproblems."""
+    """Seconds of one update, and the shares of them in products and eigenproblems."""
 
     seconds: float
     products: float
@@ -70,18 +70,18 @@ def measure(d: int, m: int, k: int) -> tuple[Share, int]:
 
 
 def read_events(folder: Path) -> list[tuple[str, tuple[float, float]]]:
-    """Return names and spans, in seconds, of everything the profiler saw."""
+    """Return the names and time spans, in seconds, of all events of the profiler."""
     (path,) = folder.rglob("*.trace.json.gz")
-    told: list[dict[str, Any]] = json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]
+    events: list[dict[str, Any]] = json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]
     return [
         (event["name"], (event["ts"] / 1e6, (event["ts"] + event["dur"]) / 1e6))
-        for event in told
+        for event in events
         if event.get("ph") == "X"
     ]
 
 
 def operations(program: str) -> tuple[set[str], set[str]]:
-    """Return the names of the program's products (fusions around one too) and eigenproblems."""
+    """Return the names of the products (including fusions that contain one) and eigenproblems of a program."""
     bodies = re.split(r"\n(?=%|ENTRY)", program)
     with_product = {
         found.group(1)
@@ -99,7 +99,7 @@ def operations(program: str) -> tuple[set[str], set[str]]:
 
 
 def covered(spans: Iterable[tuple[float, float]]) -> float:
-    """Return the length of the union of spans: operations may run side by side."""
+    """Return the length of the union of spans: operations may run concurrently."""
     total, reach = 0.0, -np.inf
     for begin, end in sorted(spans):
         total += max(0.0, end - max(begin, reach))

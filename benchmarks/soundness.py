@@ -1,12 +1,12 @@
-"""Check certificates against the truth on hostile problems.
+"""Compare certificates with the true components on hostile problems.
 
 python -m benchmarks.soundness [--problems 7] [--seed 0] [--family NAME,...] [--route NAME,...] [--out FILE]
 
 For every component of a fit whose certificate is of the kind "certified", the true angle between the stored
 component and the true eigenvector must be at most the stated bound; for every cluster, the same for spans. The
-truth is that of the rows as given, computed to 50 digits, and every violation is computed a second time in
-another way (`exact_eigen.py`). The exit code is 1 when there are more violations than the stated probability
-allows.
+true components are those of the rows as given, computed to 50 digits, and every violation is computed a second
+time by another method (`exact_eigen.py`). The exit code is 1 when there are more violations than the stated
+probability allows.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pathlib import Path
 from threadpoolctl import threadpool_limits
 
 from benchmarks.hostile_families import FAMILIES
-from benchmarks.hostile_problems import SETTINGS, drawn
+from benchmarks.hostile_problems import SETTINGS, draw_problems
 from benchmarks.hostile_routes import (
     MESH_ROUTES,
     ROUTES,
@@ -44,7 +44,7 @@ def cases_of(
     routes: Sequence[str] = (*ROUTES, *MESH_ROUTES),
     settings: Sequence[str] = tuple(SETTINGS),
 ) -> Iterator[Case]:
-    """Give every problem on every route, checked against the truth.
+    """Yield every problem on every route, compared with the true components.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def cases_of(
     families, routes, settings : sequences of str
         Names from `FAMILIES`, `ROUTES` or `MESH_ROUTES`, and `SETTINGS`.
     """
-    everything = drawn(seed, list(families), list(settings), problems)
+    everything = draw_problems(seed, list(families), list(settings), problems)
     meshed = [
         (problem, route)
         for problem in everything
@@ -66,10 +66,10 @@ def cases_of(
     for (problem, route), found in zip(meshed, attempts_in_child(meshed), strict=True):
         on_mesh.setdefault(id(problem), []).append((route, found))
     for problem in everything:
-        own = replace(problem)  # its rows and truths are kept for as long as they are needed only
+        own = replace(problem)  # a copy, so that its rows and true components are freed after use
         for route in routes_for(problem, routes):
             if route not in MESH_ROUTES:
-                # Threads that wait for each other cost more than they bring at these sizes.
+                # At these sizes one thread is faster than several.
                 with threadpool_limits(1, user_api="blas"):
                     case = case_of(own, route, attempt(own, route))
                 yield case

@@ -1,4 +1,4 @@
-"""Claims against the truth: which bounds hold, by how much, and what that says about the stated probability."""
+"""Comparison of claims with true angles: which bounds hold, by how much, and how often."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROUNDING = 1e-12
 """Relative rounding of the angle itself, which is computed to 50 digits and then stored in float64."""
 
 DECIDED = 0.1
-"""A bound is tested where the error of the truth is at most this share of it."""
+"""A bound is tested if the error of the true angle is at most this share of it."""
 
 LEVEL = 0.95
 """Level of the confidence bounds on the rate of violations."""
@@ -25,7 +25,7 @@ LEVEL = 0.95
 
 @dataclass(frozen=True)
 class Check:
-    """One bound against the true angle.
+    """One bound compared with the true angle.
 
     Attributes
     ----------
@@ -38,7 +38,7 @@ class Check:
     gap : float
         Distance of the eigenvalues to all others, relative to the first of them.
     error : float
-        Bound on the error of `true`; 0 where nothing was compared.
+        Bound on the error of `true`; 0 if nothing was compared.
     """
 
     kind: str
@@ -52,21 +52,21 @@ class Check:
 
     @property
     def ratio(self) -> float:
-        """The bound over the true angle, NaN where there is nothing to compare."""
+        """The bound divided by the true angle; NaN if there is nothing to compare."""
         usable = self.verdict in ("held", "violated") and self.true > 1e-14
         return self.bound / self.true if usable else math.nan
 
 
 @dataclass(frozen=True)
 class Case:
-    """What came of one problem on one route.
+    """The result of one problem on one route.
 
     Attributes
     ----------
     family, route, setting, text : str
         The names of the problem and of the route, and the description of the rows.
     seed, index : int
-        With these and the names the problem can be drawn again.
+        Together with the names they determine the problem.
     refused, failed : str
         The message of a refusal or of another error, or "".
     certificates : list of (float, list of Check)
@@ -89,7 +89,7 @@ class Case:
 
 
 def case_of(problem: Problem, route: str, attempt: Attempt) -> Case:
-    """Return the claims of an attempt, checked against the truth."""
+    """Return the claims of an attempt, compared with the true components."""
     certificates = [
         (claim.confidence, list(checked(problem, claim)))
         for claim in attempt.claims
@@ -100,7 +100,7 @@ def case_of(problem: Problem, route: str, attempt: Attempt) -> Case:
 
 
 def checked(problem: Problem, claim: Claim) -> Iterator[Check]:
-    """Give every bound of a certificate, checked."""
+    """Yield every bound of a certificate with its check."""
     for i, bound in enumerate(claim.angle):
         yield _check(
             problem, claim, "component", float(bound), (i, i), [claim.components[i : i + 1]]
@@ -110,7 +110,7 @@ def checked(problem: Problem, claim: Claim) -> Iterator[Check]:
         members = sorted(group.members)
         span = members[0], members[-1]
         returned = claim.components[[i for i in members if i < k]]
-        # With all members returned the spans are compared, else each component with the span of the group.
+        # If all members were returned, spans are compared, else each component with the span of the group.
         parts = [returned] if members[-1] < k else [row[None] for row in returned]
         if parts:
             yield _check(problem, claim, "cluster", group.angle, span, parts)
@@ -124,7 +124,7 @@ def _check(
     span: tuple[int, int],
     parts: list[np.ndarray],
 ) -> Check:
-    """Return one bound against the largest angle of any part; a violation is computed a second time."""
+    """Compare a bound with the largest angle of any part; a violation is computed a second time."""
     if bound >= math.pi / 2:
         return Check(kind, *span, bound, math.nan, "silent", math.nan)
     truth = problem.truth(claim.target)
@@ -132,7 +132,7 @@ def _check(
         return Check(kind, *span, bound, math.pi / 2, "violated", 0.0)
     true = max(truth.angle(part, *span) for part in parts)
     gap = truth.gap(*span) / max(float(truth.values[span[0]]), 1e-300)
-    # That a tied direction is not determined is no matter of digits.
+    # A tied direction is not determined, whatever the precision.
     error = truth.error(*span) if gap > 0 else 0.0
     if math.isfinite(bound) and error > DECIDED * bound:
         return Check(kind, *span, bound, true, "undecided", gap, error)
@@ -163,7 +163,7 @@ class Tally:
     error : float
         The largest error of a true angle that was compared.
     worst : float
-        The largest true angle over its bound among violations; NaN where there are none.
+        The largest ratio of true angle to bound among violations; NaN if there are none.
     median : float
         Median of bound / true angle.
     """
@@ -217,7 +217,7 @@ def excess(check: Check) -> float:
 
 @dataclass(frozen=True)
 class Rate:
-    """Certificates with a violated bound against the probability that they state.
+    """The rate of certificates with a violated bound, and the risk that they state.
 
     Attributes
     ----------
@@ -245,7 +245,7 @@ class Rate:
 
 
 def rate(cases: Iterable[Case]) -> Rate:
-    """Return how often certificates are broken, by components or clusters, against what they state."""
+    """Return the rate of certificates with a violated bound, of a component or cluster, and the stated risk."""
     risks, broken = [], []
     for case in cases:
         for confidence, checks in case.certificates:

@@ -1,4 +1,4 @@
-"""The result of the soundness harness as Markdown."""
+"""The results of the soundness benchmark as Markdown."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MOST_LISTED = 25
 
 
 def page(cases: Sequence[Case], title: str) -> str:
-    """Return everything that is reported, as Markdown."""
+    """Return the report as Markdown."""
     parts = [f"# Soundness of certificates\n\n{title}", totals(cases)]
     for kind in ("component", "cluster"):
         if kind == "cluster" and not any(case.checks(kind) for case in cases):
@@ -93,7 +93,7 @@ def _cells(one: Tally) -> list[str]:
 
 
 def _violations(cases: Sequence[Case]) -> str:
-    """Return the violations with the largest true angle over bound, with what is needed to draw them again."""
+    """Return the violations with the largest ratio of true angle to bound, and how to draw them again."""
     found = [
         (case, check)
         for case in cases

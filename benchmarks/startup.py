@@ -1,8 +1,8 @@
-"""How long the first fit of a process takes: with nothing compiled, and with compilations kept on disk.
+"""The time of the first fit in a process, with and without the compilation cache on disk.
 
     python -m benchmarks.startup
 
-Each figure is a process of its own, timed after imports; 60000 x 784, k = 16, batch 1024.
+Each time is measured in its own process, after imports; 60000 x 784, k = 16, batch 1024.
 """
 
 from __future__ import annotations
@@ -37,23 +37,23 @@ print(json.dumps([times[0], min(times[1:]), len(compiled)]))
 
 def first_fit(folder: str) -> tuple[float, float, int]:
     """Return the seconds of the first fit and of a later one, and the programs compiled or loaded."""
-    told = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", FIT.format(folder=folder)],
         check=True,
         capture_output=True,
         text=True,
         env=os.environ | {"JAX_PLATFORMS": "cpu"},
     )
-    first, later, programs = json.loads(told.stdout)
+    first, later, programs = json.loads(completed.stdout)
     return float(first), float(later), int(programs)
 
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for name, where in (
-            ("nothing kept", ""),
-            ("compilations kept, first process", folder),
-            ("compilations kept, second process", folder),
+            ("no cache", ""),
+            ("cache, first process", folder),
+            ("cache, second process", folder),
         ):
             first, later, programs = first_fit(where)
             print(

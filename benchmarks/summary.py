@@ -1,4 +1,4 @@
-"""The full-size rows of the results, as the tables of docs/benchmarks.md.
+"""Prints the results at full scale as the tables of docs/benchmarks.md.
 
 python -m benchmarks.summary [RESULTS.json]
 """
@@ -14,13 +14,13 @@ HEAD = "| peer | passes | warm s | cold s | max angle | pi/8 | pi/32 | own MB |"
 
 
 def line(row: dict[str, Any]) -> str:
-    """Return one row of the table; a peer that did not finish says why."""
+    """Return one row of the table, with the reason if a peer has no result."""
     if row["status"] != "ok":
         return f"| {row['peer']} | - | {row['status']} | | | | | |"
-    asked = row["asked"]
+    k = row["asked"]
     return (
         f"| {row['peer']} | {row['passes']} | {row['best_s']:.2f} | {row['cold_s']:.2f} "
-        f"| {row['max_angle']:.1e} | {row['streak_8']}/{asked} | {row['streak_32']}/{asked} "
+        f"| {row['max_angle']:.1e} | {row['streak_8']}/{k} | {row['streak_32']}/{k} "
         f"| {row['memory_mb']['own']:.0f} |"
     )
 

@@ -19,14 +19,14 @@ HEADINGS = (
 
 
 def table(title: str, rows: list[dict[str, Any]]) -> str:
-    """Return a table: peers with results by their time, then those without."""
+    """Return a table: peers sorted by time, those without a result last."""
     lines = [title, line([name for name, _ in HEADINGS]) + "  remarks"]
     ordered = sorted(rows, key=lambda row: row.get("best_s") or row.get("cold_s") or float("inf"))
-    return "\n".join(lines + [described(row) for row in ordered])
+    return "\n".join(lines + [formatted(row) for row in ordered])
 
 
-def described(row: dict[str, Any]) -> str:
-    """Return one peer's line."""
+def formatted(row: dict[str, Any]) -> str:
+    """Return the line of one peer."""
     if row["status"] != "ok":
         return f"{line([row['peer']]).rstrip()}  {row['status']}"
     cells = [
@@ -45,7 +45,7 @@ def described(row: dict[str, Any]) -> str:
 
 
 def line(cells: list[str]) -> str:
-    """Return cells in columns: the first to the left, numbers to the right."""
+    """Return cells in columns: the first aligned left, numbers aligned right."""
     widths = [width for _, width in HEADINGS]
     first = cells[0].ljust(widths[0])
     return first + "".join(

@@ -1,8 +1,8 @@
-"""The time of one update of each algorithm, as a ratio to the two products that none can do without.
+"""The time of one update of each algorithm, relative to the two products that every update needs.
 
     python benchmarks/updates.py [--rows 1024] [--features 784] [--players 16]
 
-Ratios in one run: machines are shared, seconds are not to be compared between runs.
+Compare ratios, not times: the load of the machine differs between runs.
 """
 
 import argparse
@@ -21,7 +21,7 @@ OPTIONS = {"sequential": {"eigenvalues": tuple(np.linspace(1.0, 0.5, 65))}}
 
 
 def median_ratio(step, state, reference, players, repeats=30):
-    """Time both in turn, so that whatever else the machine does meets both alike."""
+    """Time both in turn, so that other load on the machine affects both."""
     ratios, floors = [], []
     for repeat in range(repeats + 3):
         began = time.perf_counter()
@@ -29,7 +29,7 @@ def median_ratio(step, state, reference, players, repeats=30):
         middle = time.perf_counter()
         state = jax.block_until_ready(step(state))
         ended = time.perf_counter()
-        if repeat >= 3:  # compilation and first touches are not what is measured
+        if repeat >= 3:  # compilation and first accesses are not measured
             ratios.append((ended - middle) / (middle - began))
             floors.append(middle - began)
     return statistics.median(ratios), statistics.median(floors)

@@ -1,4 +1,4 @@
-"""One peer on one data set, in a process of its own; prints one JSON line.
+"""One peer on one data set, in its own process; prints one JSON line.
 
     python -m benchmarks.worker --peer block-krylov --data harmonic --scale small
 
@@ -20,21 +20,21 @@ from typing import Any
 from benchmarks.memory import MB, AnonymousPeak, status_bytes
 
 
-def measure(asked: argparse.Namespace, watch: AnonymousPeak) -> dict[str, Any]:
+def measure(options: argparse.Namespace, watch: AnonymousPeak) -> dict[str, Any]:
     """Return one row of results: times, memory, passes and angles."""
     from benchmarks.datasets import DATA_SETS, open_data, prepare
     from benchmarks.machine import versions
 
-    rival = find(asked.peer)
-    summon(rival.needs)
-    folder = prepare(asked.data, asked.scale)
+    solver = find(options.peer)
+    import_requirement(solver.needs)
+    folder = prepare(options.data, options.scale)
     imported = status_bytes("VmRSS")
-    data = open_data(asked.data, folder)
-    size = DATA_SETS[asked.data].size(asked.scale)
+    data = open_data(options.data, folder)
+    size = DATA_SETS[options.data].size(options.scale)
 
     def fit(seed: int) -> tuple[Any, float]:
         began = time.perf_counter()
-        found = rival.run(data, size.k, size.batch, seed)
+        found = solver.run(data, size.k, size.batch, seed)
         return found, time.perf_counter() - began
 
     watch.reset()
@@ -42,7 +42,7 @@ def measure(asked: argparse.Namespace, watch: AnonymousPeak) -> dict[str, Any]:
     first, cold = fit(seed=0)
     anonymous, peak = watch.bytes(), status_bytes("VmHWM")
     warm, accuracy = [], [compared(first.components, folder)]
-    while len(warm) < asked.repeats and another_fits(max([cold, *warm]), asked.timeout):
+    while len(warm) < options.repeats and another_fits(max([cold, *warm]), options.timeout):
         found, seconds = fit(seed=len(accuracy))
         warm.append(seconds)
         accuracy.append(compared(found.components, folder))
@@ -64,20 +64,20 @@ def measure(asked: argparse.Namespace, watch: AnonymousPeak) -> dict[str, Any]:
             "peak_over_load": (peak - loaded) / MB,
             "own": (anonymous - loaded_anonymous) / MB,
         },
-        "versions": versions(rival.package, "numpy", "scipy", "jax"),
+        "versions": versions(solver.package, "numpy", "scipy", "jax"),
     }
 
 
 def find(name: str) -> Any:
-    """Return the peer of that name."""
-    from benchmarks.ours import OURS
-    from benchmarks.rivals import RIVALS
+    """Return the solver of a peer."""
+    from benchmarks.other_solvers import OTHER_SOLVERS
+    from benchmarks.own_solvers import OWN_SOLVERS
 
-    return (OURS | RIVALS)[name]
+    return (OWN_SOLVERS | OTHER_SOLVERS)[name]
 
 
-def summon(needs: str) -> None:
-    """Import what a peer needs, "module" or "module:name"; its error says what is missing."""
+def import_requirement(needs: str) -> None:
+    """Import "module" or "module:name", so that a missing library raises its own error."""
     module, _, name = needs.partition(":")
     if name and not hasattr(importlib.import_module(module), name):
         raise ModuleNotFoundError(f"{module} has no {name}")
@@ -85,12 +85,12 @@ def summon(needs: str) -> None:
 
 
 def another_fits(slowest: float, timeout: float) -> bool:
-    """Say whether one more run would end in time: what is measured must not be lost to the timeout."""
+    """Return whether one more run would finish before the timeout, which would discard all results."""
     return time.perf_counter() - STARTED + 1.5 * slowest < timeout
 
 
 def compared(components: Any, folder: Any) -> dict[str, Any]:
-    """Return how near the components are to the truth (read after the first run's memory is noted)."""
+    """Compare components with the true ones, which are loaded only after the memory was measured."""
     from benchmarks.datasets import open_truth
     from benchmarks.score import angles, streak
 
@@ -104,22 +104,22 @@ def compared(components: Any, folder: Any) -> dict[str, Any]:
 
 
 def reason(error: BaseException) -> str:
-    """Return one line that says why there is no result."""
-    from benchmarks.makers import NoData
-    from benchmarks.rivals import Declined
+    """Return the reason for a missing result, in one line."""
+    from benchmarks.dataset_builders import DataUnavailable
+    from benchmarks.other_solvers import Declined
 
-    kinds = {ModuleNotFoundError: "not installed", NoData: "no data", Declined: "declined"}
-    for kind, said in kinds.items():
+    kinds = {ModuleNotFoundError: "not installed", DataUnavailable: "no data", Declined: "declined"}
+    for kind, text in kinds.items():
         if isinstance(error, kind):
-            return f"{said}: {error}"
+            return f"{text}: {error}"
     if isinstance(error, MemoryError):
         return "out of memory"
-    said = " ".join(str(error).split())
-    return f"failed: {type(error).__name__}: {said[:200]}"
+    message = " ".join(str(error).split())
+    return f"failed: {type(error).__name__}: {message[:200]}"
 
 
 def main() -> None:
-    """Measure, and print the row whatever happens."""
+    """Measure and print the row, also in case of an error."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--peer", required=True)
     parser.add_argument("--data", required=True)
@@ -127,16 +127,16 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--timeout", type=float, default=600.0)
     parser.add_argument(
-        "--memory", type=float, default=0.0, help="GB it may allocate; 0 is no limit"
+        "--memory", type=float, default=0.0, help="limit of its memory in GB; 0 for none"
     )
-    asked = parser.parse_args()
+    options = parser.parse_args()
     watch = AnonymousPeak()
-    if asked.memory:  # so that too large a peer fails by itself, and takes nobody with it
-        limit = int(asked.memory * 1e9)
+    if options.memory:  # so that a solver that allocates too much fails without affecting others
+        limit = int(options.memory * 1e9)
         resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
     warnings.simplefilter("ignore")
     try:
-        row = measure(asked, watch)
+        row = measure(options, watch)
     except Exception as error:
         traceback.print_exc()
         row = {"status": reason(error)}

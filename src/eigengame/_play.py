@@ -14,8 +14,8 @@ from eigengame import _check
 from eigengame.algorithms import Algorithm, Info, name_of
 from eigengame.game.rows import DenseRows, Rows, as_rows, floating, play_dtype
 from eigengame.game.sphere import into_ball, random_players, retract
-from eigengame.sharding.gather import spread, whole
-from eigengame.sharding.placement import ONE_DEVICE, Placement, placement_of
+from eigengame.sharding.gather import gather, is_distributed
+from eigengame.sharding.placement import ONE_DEVICE, Placement, choose_placement
 from eigengame.solver.outcome import Outcome, Status
 
 
@@ -136,7 +136,7 @@ def _algorithm(algorithm: Any) -> None:
 def _placement(mesh: Any, rows: Rows, k: int | None) -> Placement:
     """Return where rows and players go."""
     m = rows.values.shape[0] if isinstance(rows, DenseRows) else rows.width
-    return placement_of(mesh, m, k or 1, rows.width)
+    return choose_placement(mesh, m, k or 1, rows.width)
 
 
 def _start(
@@ -267,7 +267,7 @@ def _updated(algorithm: Algorithm, place: Placement, rows: Rows, state: Any) -> 
     """Return the state after one update, where it was."""
     k = jax.eval_shape(algorithm.components, state).shape[0]
     state, info = algorithm.update(rows, state)
-    return place.kept(algorithm, state, k), info
+    return place.constrain_state(algorithm, state, k), info
 
 
 def _ended(
@@ -275,8 +275,8 @@ def _ended(
 ) -> Played:
     """Return what the run leaves, with its ending told apart from a divergence."""
     components = algorithm.components(state)[:, :width]
-    if spread(components):
-        components = jnp.asarray(whole(components))
+    if is_distributed(components):
+        components = jnp.asarray(gather(components))
     if not jnp.isfinite(components).all():
         status = Status.DIVERGED
     elif getattr(state, "active", len(components)) < len(components):

@@ -11,7 +11,7 @@ from eigengame.game import as_rows
 from eigengame.game.gram_space import basis_of
 from eigengame.game.rows import DenseRows
 from eigengame.linalg import wide
-from eigengame.sharding.placement import placement_of
+from eigengame.sharding.placement import choose_placement
 
 K, D, M = 3, 60, 8
 OPTIONS = {
@@ -97,7 +97,7 @@ def test_what_cannot_be_turned_is_refused(options, words):
 def test_rows_on_a_mesh_never_come_to_kernels_which_are_for_one_device(monkeypatch):
     asked = []
     monkeypatch.setattr(wide, "kernels_fit", lambda given, rows: bool(asked.append(rows.dtype)))
-    place = placement_of({"data": 1}, 16, 3, D)
+    place = choose_placement({"data": 1}, 16, 3, D)
     assert place.mesh is not None
     algorithm = InGramSpace(make("alpha", step_size=0.1))
     values = np.random.default_rng(0).normal(size=(16, D))

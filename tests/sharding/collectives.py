@@ -1,4 +1,4 @@
-"""What a compiled program moves between devices: read from its HLO."""
+"""The communication between devices in a compiled program, read from its HLO."""
 
 from __future__ import annotations
 
@@ -12,47 +12,42 @@ LINE = re.compile(rf"= (.*?) ({'|'.join(KINDS)})(-start)?\(")
 SHAPE = re.compile(r"(\w+)\[([\d,]*)\]")
 HEAD = re.compile(r"^(ENTRY )?%?([\w.\-]+) .*\{$")
 CALLED = re.compile(r"(?:body|condition|calls|to_apply)=%?([\w.\-]+)")
-BRANCHES = re.compile(r"(?:branch_computations=\{|true_computation=|false_computation=)([^}]*)")
 
 
 class Collective(NamedTuple):
-    """One exchange: its kind, and the bytes of its result on each device."""
+    """One collective: its kind, and the bytes of its result on each device."""
 
     kind: str
     bytes: int
 
 
-def collectives(compiled: Any, *, branches: bool = False) -> list[Collective]:
-    """Return the exchanges of a compiled function, `jax.jit(f).lower(...).compile()`.
+def collectives(compiled: Any) -> list[Collective]:
+    """Return the collectives of a compiled function, `jax.jit(f).lower(...).compile()`.
 
-    What only a branch of a `cond` does, such as further rounds on a first batch, is left out unless asked
-    for; the body of a loop counts once.
+    Those in a branch of a `cond`, such as further rounds on a first batch, do not count. The body of a loop counts
+    once.
     """
     parts, entry = _computations(compiled.as_text())
     found, waiting, seen = [], [entry], {entry}
     while waiting:
         for line in parts.get(waiting.pop(), ()):
-            exchange = LINE.search(line)
-            if exchange:
-                size = sum(_bytes(*one) for one in SHAPE.findall(exchange.group(1)))
-                found.append(Collective(exchange.group(2), size))
+            match = LINE.search(line)
+            if match:
+                size = sum(_bytes(*one) for one in SHAPE.findall(match.group(1)))
+                found.append(Collective(match.group(2), size))
             called = set(CALLED.findall(line))
-            if branches:
-                called |= {
-                    name for one in BRANCHES.findall(line) for name in re.findall(r"[\w.\-]+", one)
-                }
             waiting += called - seen
             seen |= called
     return found
 
 
-def bytes_moved(compiled: Any, *, branches: bool = False) -> int:
-    """Return the bytes that all exchanges of a compiled function leave on each device."""
-    return sum(one.bytes for one in collectives(compiled, branches=branches))
+def bytes_moved(compiled: Any) -> int:
+    """Return the bytes that each device receives in all collectives of a compiled function."""
+    return sum(one.bytes for one in collectives(compiled))
 
 
 def _computations(text: str) -> tuple[dict[str, list[str]], str]:
-    """Return the lines of each computation by name, and the name of the first to run."""
+    """Return the lines of each computation by name, and the name of the entry computation."""
     parts: dict[str, list[str]] = {}
     entry = name = ""
     for line in text.splitlines():

@@ -1,7 +1,6 @@
-"""What tests of meshes look at, worked out in a process with eight simulated devices, and printed as JSON.
+"""Computations on eight simulated devices for `test_mesh.py`; prints their results as JSON.
 
-Devices are simulated by a flag that JAX reads once, before it begins: so not in the process of the tests, but
-in one that they start with the flag set (`test_mesh.py`).
+JAX reads the flag that simulates devices once, when it starts. So the tests run this script in its own process.
 """
 
 import contextlib
@@ -16,12 +15,12 @@ from eigengame import EigenGamePCA, make, metrics, play
 from eigengame._play import _update
 from eigengame.algorithms import REGISTRY, FrequentDirections, Remembered, Sequential
 from eigengame.sharding.cost import bytes_exchanged
-from eigengame.sharding.layout import Layout, mesh_of
+from eigengame.sharding.layout import Layout, make_mesh
 from eigengame.sharding.placement import Placement
 from tests.sharding.collectives import bytes_moved, collectives
 
 K, D, M = 5, 37, 50
-"""Nothing of which two or eight is a divisor."""
+"""Not divisible by two or eight."""
 
 AXES = {
     "data": {"data": 8},
@@ -30,7 +29,7 @@ AXES = {
     "two of each": {"data": 2, "players": 2, "features": 2},
 }
 FEW = ("remembered", "alpha", "sequential", "oja", "frequent_directions")
-"""Those that differ in what they hold: memories, players, turns, a QR, a sketch."""
+"""Algorithms with different states: memory, players, turns, a QR decomposition, a sketch."""
 
 X = np.random.default_rng(0).normal(size=(M, D)) / np.arange(1, D + 1)
 
@@ -42,7 +41,7 @@ def algorithm(name):
 
 
 def played(names, axes):
-    """How far each algorithm is, after three rounds on a mesh, from where it is on one device."""
+    """Return the angles between results of three rounds on a mesh and on one device."""
     found = {}
     for name in names:
         game = algorithm(name)
@@ -64,7 +63,7 @@ FITS = {
 
 
 def fitted(kinds):
-    """How far estimators on a mesh are from one on one device."""
+    """Return the differences between estimators on a mesh and on one device."""
     x = np.random.default_rng(1).normal(size=(301, D)) / np.arange(1, D + 1) + 1
     found = {}
     for kind in kinds:
@@ -80,7 +79,7 @@ def fitted(kinds):
             "mean": float(np.abs(shared.mean_ - alone.mean_).max()),
             "shape": list(shared.components_.shape),
             "certified": shared.certificate_.kind,
-            "goes on": apart(shared.set_params(mesh=None).partial_fit(x), alone.partial_fit(x))
+            "continued": apart(shared.set_params(mesh=None).partial_fit(x), alone.partial_fit(x))
             if kind == "one pass"
             else 0.0,
         }
@@ -110,13 +109,13 @@ def apart(one, other):
 
 
 def compiled(game, layout, m, k, d):
-    """One update, compiled for arrays that are never made."""
-    place = Placement(mesh_of(layout))
-    return _update.lower(game, place, *place.described(game, m, k, d)).compile()
+    """Return one compiled update, without allocating its arrays."""
+    place = Placement(make_mesh(layout))
+    return _update.lower(game, place, *place.abstract_arguments(game, m, k, d)).compile()
 
 
 def moved():
-    """The bytes that compiled updates exchange, and those that the cost model tells."""
+    """Return the bytes that compiled updates exchange, and those that the cost model predicts."""
     found, (m, k, d) = {}, (64, 8, 4096)
     rows, columns, both = Layout(data=8), Layout(features=8), Layout(data=2, features=4)
     layouts = {"score": (rows, columns, both), "gram": (both,), "gradient": (rows, columns)}
@@ -127,18 +126,18 @@ def moved():
         found[f"{update} {layout}"] = {
             "bytes": bytes_moved(program),
             "count": len(collectives(program)),
-            "told": bytes_exchanged(layout, m, k if gradient else k + 8, d, update=update),
+            "predicted": bytes_exchanged(layout, m, k if gradient else k + 8, d, update=update),
         }
     return found
 
 
 def moved_by_oja():
-    """The bytes that devices which share features exchange to orthonormalise players."""
+    """Return the bytes that devices exchange to orthonormalise players when they share features."""
     return bytes_moved(compiled(make("oja"), Layout(features=8), 64, 8, 4096))
 
 
 def memory():
-    """The bytes that a device needs for an update at the paper's width, by the devices that share features."""
+    """Return the bytes of a device for an update at the paper's width, by the number of devices."""
     found = {}
     for features in (1, 2, 8):
         analysis = compiled(
@@ -148,8 +147,8 @@ def memory():
     return found
 
 
-class StopsAtThe4th:
-    """A watcher that interrupts a fit in its fourth batch."""
+class InterruptsFourthBatch:
+    """Progress callback that interrupts a fit in its fourth batch."""
 
     seen = 0
 
@@ -161,7 +160,7 @@ class StopsAtThe4th:
 
 
 def sparse_and_resumed():
-    """How far sparse rows on a mesh are from one device, and a fit that was stopped from one that was not."""
+    """Compare sparse rows on a mesh with one device, and a resumed fit with an uninterrupted one."""
     rows = scipy.sparse.random(301, D, density=0.3, random_state=0, format="csr")
     mesh, options = {"data": 2, "features": 4}, {"batch_size": M, "random_state": 0}
     alone, shared = (EigenGamePCA(K, mesh=one, **options).fit(rows) for one in (None, mesh))
@@ -169,12 +168,12 @@ def sparse_and_resumed():
     with tempfile.TemporaryDirectory() as folder:
         with contextlib.suppress(KeyboardInterrupt):
             EigenGamePCA(K, mesh=mesh, **options).fit(
-                x, checkpoint=folder, progress=StopsAtThe4th()
+                x, checkpoint=folder, progress=InterruptsFourthBatch()
             )
         resumed = EigenGamePCA(K, mesh=mesh, **options).fit(x, checkpoint=folder)
-    whole = EigenGamePCA(K, mesh=mesh, **options).fit(x)
-    same = bool((resumed.components_ == whole.components_).all())
-    return {"sparse": apart(shared, alone), "resumed to the same bits": same}
+    complete = EigenGamePCA(K, mesh=mesh, **options).fit(x)
+    same = bool((resumed.components_ == complete.components_).all())
+    return {"sparse": apart(shared, alone), "resumed bit for bit": same}
 
 
 PARTS = {

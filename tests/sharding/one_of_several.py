@@ -1,4 +1,4 @@
-"""What tests of several processes look at, worked out in one of them, and printed as JSON.
+"""Computations in one of several processes for `test_hosts.py`; prints their results as JSON.
 
 python -m tests.sharding.one_of_several INDEX COUNT PORT MESH FOLDER PART...
 """
@@ -16,12 +16,12 @@ from jax.experimental.multihost_utils import sync_global_devices
 from eigengame import EigenGamePCA, make, play
 from eigengame.preparation import prepare
 from eigengame.sharding.hosts import Hosts, join
-from eigengame.sharding.placement import placement_of
+from eigengame.sharding.placement import choose_placement
 from eigengame.solver.checkpoint import Checkpoint
 from eigengame.sources import ArraySource
 
 ROWS, FEATURES, K, BATCH = 203, 13, 3, 50
-"""Of which no part divides."""
+"""Not divisible by the numbers of processes."""
 
 
 def table():
@@ -29,9 +29,9 @@ def table():
 
 
 class Recorded(ArraySource):
-    """An array that notes which rows and columns were read in batches.
+    """An array that records which rows and columns were read in batches.
 
-    The first rows, which are read at once to choose a frame, do not count.
+    The first read, of many rows, chooses a frame and does not count.
     """
 
     def __init__(self, data):
@@ -46,7 +46,7 @@ class Recorded(ArraySource):
         self.seen[begin:end, first:last] |= end - begin <= BATCH
         return self.data[begin:end, first:last]
 
-    def told(self):
+    def read_so_far(self):
         rows, columns = (np.flatnonzero(self.seen.any(axis=axis)).tolist() for axis in (1, 0))
         return {"rows": rows, "columns": columns}
 
@@ -61,13 +61,13 @@ FITS = {
 }
 
 
-def made(kind):
+def data(kind):
     return table() + (1000 if kind == "far" else 0)
 
 
 def alone(kind):
-    """The same in one process."""
-    given = prepare(made(kind), scale="two-pass") if kind == "prepared" else made(kind)
+    """Return the fit in one process."""
+    given = prepare(data(kind), scale="two-pass") if kind == "prepared" else data(kind)
     return estimator(**FITS[kind]).fit(given)
 
 
@@ -75,7 +75,7 @@ def estimator(**options):
     return EigenGamePCA(K, batch_size=BATCH, dtype="float64", random_state=0, **options)
 
 
-def told(fit):
+def results(fit):
     return {
         "components": fit.components_.tolist(),
         "mean": fit.mean_.tolist(),
@@ -85,18 +85,18 @@ def told(fit):
 
 
 def fitted(kinds, mesh):
-    """What is found, and which part of the data this process has read of it."""
+    """Return the results of fits, and the part of the data that this process has read."""
     found = {}
     for kind in kinds:
-        source = Recorded(made(kind))
+        source = Recorded(data(kind))
         given = prepare(source, scale="two-pass") if kind == "prepared" else source
         fit = estimator(mesh=mesh, **FITS[kind]).fit(given)
-        found[kind] = told(fit) | source.told()
+        found[kind] = results(fit) | source.read_so_far()
     return found
 
 
-class Stops:
-    """A watcher that interrupts a fit in its third batch."""
+class InterruptsThirdBatch:
+    """Progress callback that interrupts a fit in its third batch."""
 
     seen = 0
 
@@ -108,35 +108,37 @@ class Stops:
 
 
 def resumed(mesh, folder):
-    """A fit that is stopped in its third batch, and goes on."""
+    """Return a fit that was interrupted in its third batch and resumed."""
     kept = Checkpoint(Path(folder) / "run", every=0)
     with contextlib.suppress(KeyboardInterrupt):
-        estimator(mesh=mesh, center=False).fit(Recorded(table()), checkpoint=kept, progress=Stops())
+        estimator(mesh=mesh, center=False).fit(
+            Recorded(table()), checkpoint=kept, progress=InterruptsThirdBatch()
+        )
     sync_global_devices("all have stopped")
     source = Recorded(table())
     fit = estimator(mesh=mesh, center=False).fit(source, checkpoint=kept)
-    return told(fit) | source.told()
+    return results(fit) | source.read_so_far()
 
 
 def played(mesh):
-    """The components of a game on rows of which each process has all columns, and its own rows."""
+    """Return the components of `play` if each process has all columns of its own rows."""
     rows = table()[:200]
-    first, count = placement_of(mesh).own_rows(200)
+    first, count = choose_placement(mesh).local_rows(200)
     found = play(make("alpha"), rows[first : first + count], k=K, rounds=3, mesh=mesh)
     return np.asarray(found.components, np.float64).tolist()
 
 
-def unlike(mesh):
-    """What is said where processes do not begin alike."""
+def different_seeds(mesh):
+    """Return the error message for processes with different seeds."""
     try:
         EigenGamePCA(K, random_state=jax.process_index(), mesh=mesh).fit(table())
     except ValueError as error:
         return str(error)
-    return "nothing"
+    return "no error"
 
 
 def sparse(mesh):
-    return told(estimator(mesh=mesh).fit(scipy.sparse.csr_array(table())))
+    return results(estimator(mesh=mesh).fit(scipy.sparse.csr_array(table())))
 
 
 def main(index, count, port, mesh, folder, *parts):
@@ -146,9 +148,10 @@ def main(index, count, port, mesh, folder, *parts):
         "resumed": lambda: resumed(mesh, folder),
         "sparse": lambda: sparse(mesh),
         "played": lambda: played(mesh),
-        "unlike": lambda: unlike(mesh),
+        "different seeds": lambda: different_seeds(mesh),
         "auto": lambda: [
-            str(placement_of("auto", *shape).layout) for shape in ((64, 8, 10**6), (65536, 8, 256))
+            str(choose_placement("auto", *shape).layout)
+            for shape in ((64, 8, 10**6), (65536, 8, 256))
         ],
     }
     print(json.dumps({part: found[part]() for part in parts}))

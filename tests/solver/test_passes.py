@@ -62,7 +62,7 @@ def test_weights_and_sparse_rows_survive_a_recut():
 @pytest.mark.parametrize("depth", [0, 1, 3])
 def test_batches_have_one_shape_and_padding_counts_nothing(depth):
     for data in (X, SPARSE):
-        batches = list(Batches(as_source(data), 8, np.dtype("float64"), read_ahead=depth)())
+        batches = list(Batches(as_source(data), 8, np.dtype("float64"), ahead=depth)())
         assert [batch.read for batch in batches] == [8, 8, 8, 8, 5]
         assert {dense(batch).shape for batch in batches} == {(8, D)}
         found = np.concatenate([dense(batch) for batch in batches])
@@ -91,7 +91,7 @@ def test_whole_numbers_travel_as_they_are():
     image = RNG.integers(0, 255, (N, D)).astype(np.uint8)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(jax, "device_put", noted)
-        batches = list(Batches(as_source(image), 8, np.dtype("float32"), read_ahead=0)())
+        batches = list(Batches(as_source(image), 8, np.dtype("float32"), ahead=0)())
     assert np.uint8 in sent
     assert np.float64 not in sent
     assert dense(batches[0]).dtype == np.float32

@@ -10,9 +10,9 @@ from eigengame.cli.errors import FAILED, print_message
 
 def join_hosts(hosts: str, count: int | None, index: int | None, wait: float) -> bool:
     """Connect to the other processes; return True in process 0, which prints and writes results."""
-    from eigengame.sharding.hosts import hosts_of, join
+    from eigengame.sharding.hosts import join, parse_hosts
 
-    join(hosts_of(hosts, count, index), wait)
+    join(parse_hosts(hosts, count, index), wait)
     import jax
 
     return jax.process_index() == 0
@@ -24,11 +24,11 @@ def exit_if_host_lost(hosts: str | None) -> Iterator[None]:
     if hosts is None:
         yield
         return
-    from eigengame.sharding.hosts import HostLost, leave, together
+    from eigengame.sharding.hosts import HostLost, exit_immediately, lost_process_as_error
 
     try:
-        with together():
+        with lost_process_as_error():
             yield
     except HostLost as error:
         print_message(str(error))
-        leave(FAILED)
+        exit_immediately(FAILED)

@@ -161,7 +161,9 @@ def checked_weights(source: Source, sample_weight: Any) -> np.ndarray | None:
         )
     if (weights < 0).any():
         first = int((weights < 0).argmax())
-        raise ValueError(f"sample_weight[{first}] is {weights[first]}: weights must not be negative.")
+        raise ValueError(
+            f"sample_weight[{first}] is {weights[first]}: weights must not be negative."
+        )
     return weights
 
 

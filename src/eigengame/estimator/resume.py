@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from eigengame.sharding.layout import layout_of
+from eigengame.sharding.layout import parse_layout
 from eigengame.solver.checkpoint import Checkpoint, CheckpointError, CheckpointStore
 from eigengame.solver.options import Options
 from eigengame.sources import Source
@@ -64,7 +64,9 @@ def _recorded(name: str, value: Any) -> Any:
         return value
     if name == "mesh":
         # The layout of "auto" depends on the number of devices.
-        return f"auto, {jax.device_count()} devices" if value == "auto" else str(layout_of(value))
+        return (
+            f"auto, {jax.device_count()} devices" if value == "auto" else str(parse_layout(value))
+        )
     if name == "random_state":
         return None  # a generator: the record has the seed that was drawn from it
     return value if isinstance(value, str) else repr(value)

@@ -1,1 +1,1 @@
-"""Arrays on a mesh of devices: where they are placed, and what an update exchanges."""
+"""Arrays on a mesh of devices: layout, placement, cost of communication, processes."""

@@ -1,6 +1,6 @@
-"""Arrays of which other processes hold a part, as plain ones.
+"""Gathering of arrays that are distributed over processes.
 
-Gathering is done together: every process must ask for the same array at the same time.
+Gathering is collective: every process must call it for the same array at the same time.
 """
 
 from __future__ import annotations
@@ -11,21 +11,21 @@ import jax
 import numpy as np
 
 
-def spread(values: Any) -> bool:
-    """Say whether some of an array lies in other processes alone."""
+def is_distributed(values: Any) -> bool:
+    """Return whether parts of an array exist only in other processes."""
     return isinstance(values, jax.Array) and not (
         values.is_fully_addressable or values.is_fully_replicated
     )
 
 
-def any_spread(tree: Any) -> bool:
-    """Say whether any array of a tree is spread over processes."""
-    return any(spread(leaf) for leaf in jax.tree.leaves(tree))
+def any_distributed(tree: Any) -> bool:
+    """Return whether any array of a tree is distributed over processes."""
+    return any(is_distributed(leaf) for leaf in jax.tree.leaves(tree))
 
 
-def whole(values: Any) -> np.ndarray:
-    """Return all of an array, also what other processes have of it."""
-    if spread(values):
+def gather(values: Any) -> np.ndarray:
+    """Return an array as NumPy array, including the parts in other processes."""
+    if is_distributed(values):
         from jax.experimental import multihost_utils
 
         values = multihost_utils.process_allgather(values, tiled=True)

@@ -1,9 +1,9 @@
-"""How many devices share what: rows of a batch, players, features."""
+"""Layouts of devices: how many devices share the rows of a batch, the players and the features."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import jax
@@ -13,11 +13,11 @@ from jax.sharding import Mesh
 from eigengame import _check
 
 AXES = ("data", "players", "features")
-"""The axes of every mesh here; any of them may be 1."""
+"""The axes of every mesh. Any of them may have size 1."""
 
 
 class Layout(NamedTuple):
-    """How many devices share the rows of a batch, the players and the features."""
+    """Numbers of devices that share the rows of a batch, the players and the features."""
 
     data: int = 1
     players: int = 1
@@ -25,7 +25,7 @@ class Layout(NamedTuple):
 
     @property
     def devices(self) -> int:
-        """How many devices it takes."""
+        """Total number of devices."""
         return math.prod(self)
 
     def __str__(self) -> str:
@@ -33,57 +33,51 @@ class Layout(NamedTuple):
         return ",".join(shared) or "one device"
 
 
-def layout_of(asked: Any) -> Layout:
-    """Return the layout that is meant by a layout, a mapping, a text like "data=2,features=4" or a mesh."""
-    if isinstance(asked, Layout):
-        return asked
-    if isinstance(asked, Mesh):
-        return _from_pairs(dict(asked.shape), asked)
-    if isinstance(asked, str):
-        parts = [part.split("=") for part in asked.split(",")]
+def parse_layout(mesh: Any) -> Layout:
+    """Return the layout of a Layout, a mapping, a string such as "data=2,features=4", or a Mesh."""
+    if isinstance(mesh, Layout):
+        return mesh
+    if isinstance(mesh, str):
+        parts = [part.split("=") for part in mesh.split(",")]
         if any(len(part) != 2 for part in parts):
-            raise _refused(asked)
+            raise _invalid(mesh)
         try:
-            return _from_pairs({name.strip(): int(size) for name, size in parts}, asked)
+            return _from_sizes({name.strip(): int(size) for name, size in parts}, mesh)
         except ValueError:
-            raise _refused(asked) from None
-    if isinstance(asked, Mapping):
-        return _from_pairs(asked, asked)
-    raise _refused(asked)
+            raise _invalid(mesh) from None
+    if isinstance(mesh, Mesh):
+        return _from_sizes(dict(mesh.shape), mesh)
+    if isinstance(mesh, Mapping):
+        return _from_sizes(mesh, mesh)
+    raise _invalid(mesh)
 
 
-def mesh_of(asked: Any, devices: Sequence[Any] | None = None) -> Mesh:
-    """Return a mesh with the three axes, of the devices given or of all there are.
+def make_mesh(mesh: Any) -> Mesh:
+    """Return a mesh with the three axes from anything that `parse_layout` accepts.
 
-    Devices beyond those that the layout takes are left alone.
+    It consists of the devices of `mesh`, if that is a Mesh, and else of the first devices of JAX.
     """
-    if isinstance(asked, Mesh) and asked.axis_names == AXES:
-        return asked
-    layout = layout_of(asked)
-    here = list(devices) if devices is not None else _devices_of(asked)
-    if layout.devices > len(here):
+    if isinstance(mesh, Mesh) and mesh.axis_names == AXES:
+        return mesh
+    layout = parse_layout(mesh)
+    devices = list(mesh.devices.flat) if isinstance(mesh, Mesh) else jax.devices()
+    if layout.devices > len(devices):
         raise ValueError(
-            f"mesh={layout} takes {layout.devices} devices and there are {len(here)}: give a smaller mesh, "
-            "or simulate devices by XLA_FLAGS=--xla_force_host_platform_device_count=8."
+            f"mesh={layout} needs {layout.devices} devices, but there are {len(devices)}: use a smaller mesh, "
+            "or simulate devices with XLA_FLAGS=--xla_force_host_platform_device_count=8."
         )
-    return Mesh(np.array(here[: layout.devices]).reshape(layout), AXES)
+    return Mesh(np.array(devices[: layout.devices]).reshape(layout), AXES)
 
 
-def _devices_of(asked: Any) -> list[Any]:
-    """Return the devices of a mesh with axes in another order, or all."""
-    return list(asked.devices.flat) if isinstance(asked, Mesh) else jax.devices()
-
-
-def _from_pairs(sizes: Mapping[str, Any], asked: Any) -> Layout:
-    """Return a layout from sizes by name."""
-    unknown = [name for name in sizes if name not in AXES]
-    if unknown or not sizes:
-        raise _refused(asked)
+def _from_sizes(sizes: Mapping[str, Any], mesh: Any) -> Layout:
+    """Return the layout with the sizes given by axis name; `mesh` is the argument to show in errors."""
+    if not sizes or not set(sizes) <= set(AXES):
+        raise _invalid(mesh)
     return Layout(**{name: _check.whole(f"mesh {name}", size) for name, size in sizes.items()})
 
 
-def _refused(asked: Any) -> ValueError:
+def _invalid(mesh: Any) -> ValueError:
     return ValueError(
-        f"mesh={asked!r}: give sizes of {', '.join(AXES)}, for example "
+        f"mesh={mesh!r} is not a mesh: use sizes of {', '.join(AXES)}, for example "
         '{"data": 2, "features": 4} or "data=2,features=4", a jax Mesh with these axes, or "auto".'
     )

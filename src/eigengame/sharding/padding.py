@@ -1,4 +1,4 @@
-"""Widths that do not divide are filled up with zeros."""
+"""Padding with zeros, for sizes that the number of devices does not divide."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 
-def up(size: int, parts: int) -> int:
-    """Return the next multiple."""
+def round_up(size: int, parts: int) -> int:
+    """Return the smallest multiple of `parts` that is not below `size`."""
     return -(-size // parts) * parts
 
 
-def filled(values: Any, shape: tuple[int, ...]) -> Any:
-    """Return an array followed by zeros along every axis up to this shape."""
+def pad(values: Any, shape: tuple[int, ...]) -> Any:
+    """Return an array padded with zeros at the end of each axis, up to `shape`."""
     missing = [(0, want - have) for have, want in zip(values.shape, shape, strict=True)]
     if not any(after for _, after in missing):
         return values

@@ -1,9 +1,9 @@
-"""Where the arrays of a game lie on a mesh: annotations, and nothing else.
+"""Placement of arrays on a mesh.
 
-Rows of a batch are split over `data` and `features`, players over `players` and `features`; whatever is small is
-everywhere. What an algorithm does is not touched: XLA sees where its arrays lie and puts the exchanges in. Widths
-that do not divide are filled up: features with columns of zeros, in which a player that starts at zero stays
-there, and batches with rows of weight zero.
+The rows of a batch are split over `data` and `features`, players over `players` and `features`; small arrays are
+replicated. Algorithms are not changed: XLA derives the communication from the placement of their arrays. Sizes that
+the number of devices does not divide are padded: features with columns of zeros, in which players that start at
+zero remain zero, and batches with rows of weight zero.
 """
 
 from __future__ import annotations
@@ -20,110 +20,115 @@ from jax.sharding import PartitionSpec as P
 from eigengame.algorithms._base import features_of
 from eigengame.game.rows import DenseRows, Rows, SymmetricRows
 from eigengame.sharding.cost import best_layout
-from eigengame.sharding.gather import whole
-from eigengame.sharding.layout import Layout, mesh_of
-from eigengame.sharding.own_part import in_pieces, own_parts, processes_of, put_own
-from eigengame.sharding.padding import filled, up
-from eigengame.sharding.shared_rows import SharedRows
+from eigengame.sharding.gather import gather
+from eigengame.sharding.layout import Layout, make_mesh
+from eigengame.sharding.padding import pad, round_up
+from eigengame.sharding.process_local import is_contiguous, local_range, process_grid, put_local
+from eigengame.sharding.sharded_rows import ShardedRows
 
 
 @dataclass(frozen=True)
 class Placement:
-    """Places arrays on a mesh, or on the one device that JAX takes by itself.
+    """Places arrays on a mesh, or on the default device of JAX.
 
     Parameters
     ----------
     mesh : Mesh or None
-        With the axes of `eigengame.sharding.layout`.
+        With the axes of `eigengame.sharding.layout`; None for the default device.
     """
 
     mesh: Mesh | None = None
 
     @property
     def layout(self) -> Layout:
-        """How many devices share what."""
+        """The layout of the mesh."""
         return Layout() if self.mesh is None else Layout(*self.mesh.devices.shape)
 
     def width(self, d: int) -> int:
-        """Return d filled up to a multiple of the devices that share features."""
-        return up(d, self.layout.features)
+        """Return the number of features, padded to a multiple of the devices that share them."""
+        return round_up(d, self.layout.features)
 
     def height(self, m: int) -> int:
-        """Return m rows filled up to a multiple of the devices that share them."""
-        return up(m, self.layout.data)
+        """Return the number of rows, padded to a multiple of the devices that share them."""
+        return round_up(m, self.layout.data)
 
     @property
     def processes(self) -> int:
-        """How many processes share the mesh; each brings its own rows and columns of a batch."""
-        return 1 if self.mesh is None else len(np.unique(processes_of(self.mesh)))
+        """Number of processes that share the mesh; each contributes its own rows and columns of a batch."""
+        return 1 if self.mesh is None else len(np.unique(process_grid(self.mesh)))
 
-    def own_rows(self, m: int) -> tuple[int, int]:
-        """Return where in a batch of m rows this process's own begin, and how many they are, filled up."""
-        first, last = self._own_parts("data")
-        each = self.height(m) // self.layout.data
-        return first * each, (last - first) * each
+    def local_rows(self, m: int) -> tuple[int, int]:
+        """Return the first row of this process in a batch of m rows, and its number of rows with padding."""
+        first, last = self._local_range("data")
+        part = self.height(m) // self.layout.data
+        return first * part, (last - first) * part
 
-    def own_columns(self, d: int) -> tuple[int, int]:
-        """Return where among d features this process's own begin and end: none where it only fills up."""
-        each = self.width(d) // self.layout.features
-        first, last = (min(part * each, d) for part in self._own_parts("features"))
+    def local_columns(self, d: int) -> tuple[int, int]:
+        """Return the range of features of this process, without padding: possibly empty."""
+        part = self.width(d) // self.layout.features
+        first, last = (min(at * part, d) for at in self._local_range("features"))
         return first, last
 
     def batch(self, values: Any, d: int | None = None) -> jax.Array:
-        """Place rows, this process's own rows and columns of them, filled up in both ways.
+        """Place a batch, padded in both directions.
 
-        `d` are the features of all processes; not needed where this one has them all.
+        Parameters
+        ----------
+        values : array of shape (m, columns)
+            The rows and columns of this process.
+        d : int, optional
+            Features of all processes; by default those of `values`.
         """
-        first, last = self._own_parts("features")
-        wide = self.width(values.shape[1] if d is None else d) // self.layout.features
-        shape = (self._own(len(values)), (last - first) * wide)
-        return self._put_own(filled(values, shape), "data", "features")
+        first, last = self._local_range("features")
+        width = self.width(values.shape[1] if d is None else d) // self.layout.features
+        shape = (self._local_height(len(values)), (last - first) * width)
+        return self._put_local(pad(values, shape), "data", "features")
 
     def per_row(self, values: Any) -> jax.Array:
-        """Place one number for each row of a batch (m,), this process's own; rows filled up have 0."""
-        return self._put_own(filled(values, (self._own(len(values)),)), "data")
+        """Place one number for each row of a batch (m,), for the rows of this process, padded with zeros."""
+        return self._put_local(pad(values, (self._local_height(len(values)),)), "data")
 
-    def _own(self, m: int) -> int:
-        """Return how many rows this process brings where it has m of them."""
-        first, last = self._own_parts("data")
-        return up(m, last - first)
+    def _local_height(self, m: int) -> int:
+        """Return the number of rows, with padding, that a process with m rows contributes."""
+        first, last = self._local_range("data")
+        return round_up(m, last - first)
 
-    def _own_parts(self, axis: str) -> tuple[int, int]:
-        """Return the first of the parts along an axis that this process has, and the one after its last."""
+    def _local_range(self, axis: str) -> tuple[int, int]:
+        """Return the range of parts along an axis that this process holds: the first, and one past the last."""
         if self.mesh is None or self.processes == 1:
             return 0, getattr(self.layout, axis)
-        return own_parts(self.mesh, axis)
+        return local_range(self.mesh, axis)
 
-    def _put_own(self, values: Any, *axes: str) -> jax.Array:
-        """Place what this process has read of an array that is split along these axes."""
+    def _put_local(self, values: Any, *axes: str) -> jax.Array:
+        """Place an array that is split along `axes`, of which this process has `values`."""
         if self.mesh is None or self.processes == 1:
             return self._put(values, P(*axes))
-        return put_own(self.mesh, values, axes)
+        return put_local(self.mesh, values, axes)
 
     def players(self, values: Any) -> jax.Array:
-        """Place players (k, d): features filled up, players split where their number divides."""
+        """Place players (k, d), with padded features; split over `players` if the devices divide k."""
         k, d = values.shape
-        return self._put(filled(values, (k, self.width(d))), self._players_spec(k))
+        return self._put(pad(values, (k, self.width(d))), self._players_spec(k))
 
     def per_feature(self, values: Any) -> jax.Array:
-        """Place one number for each feature (d,), filled up with zeros."""
-        return self._put(filled(values, (self.width(len(values)),)), P("features"))
+        """Place one number for each feature (d,), padded with zeros."""
+        return self._put(pad(values, (self.width(len(values)),)), P("features"))
 
     def square(self, matrix: Any) -> jax.Array:
-        """Place a matrix of features by features (d, d), filled up in both ways."""
-        wide = self.width(len(matrix))
-        return self._put(filled(matrix, (wide, wide)), P(None, "features"))
+        """Place a matrix of features by features (d, d), padded in both directions."""
+        width = self.width(len(matrix))
+        return self._put(pad(matrix, (width, width)), P(None, "features"))
 
-    def everywhere(self, values: Any) -> jax.Array:
-        """Place a small array on every device."""
+    def replicated(self, values: Any) -> jax.Array:
+        """Place a copy of a small array on every device."""
         return self._put(values, P())
 
     def dense(self, values: jax.Array, roots: jax.Array) -> DenseRows:
-        """Return placed values and roots of their weights as rows of the game."""
+        """Return rows of the game from placed values (m, d) and square roots of their weights (m,)."""
         return (
             DenseRows(values, roots)
             if self.mesh is None
-            else SharedRows(values, roots, mesh=self.mesh)
+            else ShardedRows(values, roots, mesh=self.mesh)
         )
 
     def rows(self, rows: Rows) -> Rows:
@@ -136,92 +141,89 @@ class Placement:
             if roots is None and self.height(m) > m:
                 roots = np.ones(m, rows.values.dtype)
             d = rows.width
-            first, last = self.own_columns(d)
-            own = rows.values if last - first == d else rows.values[:, first:last]
-            return SharedRows(
-                self.batch(own, d),
+            first, last = self.local_columns(d)
+            local = rows.values if last - first == d else rows.values[:, first:last]
+            return ShardedRows(
+                self.batch(local, d),
                 None if roots is None else self.per_row(roots),
                 None if rows.mean is None else self.per_feature(rows.mean),
                 self.mesh,
             )
         if isinstance(rows, SymmetricRows):
             return SymmetricRows(self.square(rows.matrix))
-        return jax.tree.map(self.everywhere, rows)
+        return jax.tree.map(self.replicated, rows)
 
     def state(self, algorithm: Any, state: Any, k: int) -> Any:
-        """Place the state of an algorithm that was made for k players."""
+        """Place the state of an algorithm for k players."""
         if self.mesh is None:
             return state
-        return jax.tree.map(self._leaf, state, features_of(algorithm, state, k))
+        return jax.tree.map(self._put_leaf, state, features_of(algorithm, state, k))
 
-    def described(
-        self, algorithm: Any, m: int, k: int, d: int, dtype: Any = jnp.float32
-    ) -> tuple[DenseRows, Any]:
-        """Return rows and state of a game in shape only: what it takes to compile an update without data."""
+    def abstract_arguments(self, algorithm: Any, m: int, k: int, d: int) -> tuple[DenseRows, Any]:
+        """Return rows and state in float32 as shapes without data, to compile an update ahead of time."""
 
-        def array(shape: tuple[int, ...], spec: P) -> Any:
+        def array(shape: tuple[int, ...], spec: P, dtype: Any = jnp.float32) -> Any:
             sharding = None if self.mesh is None else self._sharding(spec)
             return jax.ShapeDtypeStruct(shape, dtype, sharding=sharding)
 
         def leaf(one: Any, wide: bool) -> Any:
-            shape = (*one.shape[:-1], self.width(one.shape[-1])) if wide else one.shape
-            sharding = None if self.mesh is None else self._sharding(self._spec(one, wide))
-            return jax.ShapeDtypeStruct(shape, one.dtype, sharding=sharding)
+            return array(self._leaf_shape(one, wide), self._leaf_spec(one, wide), one.dtype)
 
         rows = self.dense(
             array((self.height(m), self.width(d)), P("data", "features")),
             array((self.height(m),), P("data")),
         )
-        state = jax.eval_shape(algorithm.init, jax.ShapeDtypeStruct((k, d), dtype))
+        state = jax.eval_shape(algorithm.init, jax.ShapeDtypeStruct((k, d), jnp.float32))
         return rows, jax.tree.map(leaf, state, features_of(algorithm, state, k))
 
     def gathered(self, values: jax.Array, *shape: int) -> jax.Array:
-        """Return an array on one device, without what it was filled up with beyond `shape`."""
+        """Return an array on one device, without the padding beyond `shape`."""
         if self.mesh is None:
             return values
         cut = tuple(slice(size) for size in shape)
-        return jax.device_put(whole(values)[cut])
+        return jax.device_put(gather(values)[cut])
 
-    def all_columns(self, values: np.ndarray, d: int) -> np.ndarray:
-        """Return one number for each of d features, of which each process knows those of its own columns."""
-        first, last = self._own_parts("features")
+    def gathered_features(self, values: np.ndarray, d: int) -> np.ndarray:
+        """Return one number for each of d features (d,), from the numbers of each process for its own columns."""
+        first, last = self._local_range("features")
         if last - first == self.layout.features:
             return values
-        wide = (last - first) * (self.width(d) // self.layout.features)
-        return whole(self._put_own(filled(values, (wide,)), "features"))[:d]
+        width = (last - first) * (self.width(d) // self.layout.features)
+        return gather(self._put_local(pad(values, (width,)), "features"))[:d]
 
-    def kept(self, algorithm: Any, state: Any, k: int) -> Any:
-        """Return a state, within jit, that stays where `state` puts it.
-
-        Each new place would be a new compilation.
-        """
+    def constrain_state(self, algorithm: Any, state: Any, k: int) -> Any:
+        """Return a state, within jit, with the placement of `state`: another one would compile again."""
         if self.mesh is None:
             return state
 
-        def keep(leaf: jax.Array, wide: bool) -> jax.Array:
-            return jax.lax.with_sharding_constraint(leaf, self._sharding(self._spec(leaf, wide)))
+        def constrain(leaf: jax.Array, wide: bool) -> jax.Array:
+            sharding = self._sharding(self._leaf_spec(leaf, wide))
+            return jax.lax.with_sharding_constraint(leaf, sharding)
 
-        return jax.tree.map(keep, state, features_of(algorithm, state, k))
+        return jax.tree.map(constrain, state, features_of(algorithm, state, k))
 
-    def kept_features(self, values: jax.Array) -> jax.Array:
-        """Return one number for each feature (d,), within jit, that stay where `per_feature` puts them."""
+    def constrain_features(self, values: jax.Array) -> jax.Array:
+        """Return one number for each feature (d,), within jit, with the placement of `per_feature`."""
         if self.mesh is None:
             return values
         return jax.lax.with_sharding_constraint(values, self._sharding(P("features")))
 
-    def _leaf(self, leaf: jax.Array, wide: bool) -> jax.Array:
-        """Place one array of a state; `wide` where its last axis is features."""
-        shape = (*leaf.shape[:-1], self.width(leaf.shape[-1])) if wide else leaf.shape
-        return self._put(filled(leaf, shape), self._spec(leaf, wide))
+    def _put_leaf(self, leaf: jax.Array, wide: bool) -> jax.Array:
+        """Place one array of a state; `wide` if its last axis is features."""
+        return self._put(pad(leaf, self._leaf_shape(leaf, wide)), self._leaf_spec(leaf, wide))
 
-    def _spec(self, leaf: jax.Array, wide: bool) -> P:
+    def _leaf_shape(self, leaf: Any, wide: bool) -> tuple[int, ...]:
+        """Return the shape of an array of a state, with padding."""
+        return (*leaf.shape[:-1], self.width(leaf.shape[-1])) if wide else leaf.shape
+
+    def _leaf_spec(self, leaf: Any, wide: bool) -> P:
         """Return how an array of a state is split."""
         if not wide:
             return P()
         return P("features") if leaf.ndim == 1 else self._players_spec(leaf.shape[0])
 
     def _players_spec(self, count: int) -> P:
-        """Return how players are split: as a whole where their number does not divide."""
+        """Return how players are split: not over `players` if the devices do not divide their number."""
         return P("players" if count % self.layout.players == 0 else None, "features")
 
     def _sharding(self, spec: P) -> NamedSharding:
@@ -233,8 +235,8 @@ class Placement:
             return jax.device_put(values)
         if self.processes == 1:
             return jax.device_put(values, self._sharding(spec))
-        # Not device_put, by which processes would compare what they have: a thread that reads ahead must not
-        # talk to others while the main one does.
+        # Not device_put: it compares the values of all processes, and the thread that reads ahead must not
+        # communicate while the main thread does.
         held = np.asarray(values)
         return jax.make_array_from_callback(
             held.shape, self._sharding(spec), lambda index: held[index]
@@ -242,39 +244,40 @@ class Placement:
 
 
 ONE_DEVICE = Placement()
-"""Everything on the one device that JAX takes by itself."""
+"""Everything on the default device of JAX."""
 
 
-def placement_of(mesh: Any, m: int = 1, players: int = 1, d: int = 1) -> Placement:
-    """Return the placement that is meant by None, by "auto" or by anything that `mesh_of` takes.
+def choose_placement(mesh: Any, m: int = 1, players: int = 1, d: int = 1) -> Placement:
+    """Return the placement for None (one device), "auto", or anything that `make_mesh` accepts.
 
-    `m`, `players` and `d` are the rows of a batch, the players and the features, by which "auto" decides.
+    For "auto" the rows of a batch `m`, the players and the features `d` determine the layout.
     """
     if jax.process_count() > 1:
-        return _between_processes(mesh, m, players, d)
+        return _across_processes(mesh, m, players, d)
     if mesh is None:
         return ONE_DEVICE
     if isinstance(mesh, str) and mesh == "auto":
         layout = best_layout(jax.device_count(), m, players, d)
-        return ONE_DEVICE if layout.devices == 1 else Placement(mesh_of(layout))
-    return Placement(mesh_of(mesh))
+        return ONE_DEVICE if layout.devices == 1 else Placement(make_mesh(layout))
+    return Placement(make_mesh(mesh))
 
 
-def _between_processes(mesh: Any, m: int, players: int, d: int) -> Placement:
-    """Return a placement on all devices of all processes, each with rows and columns in one piece."""
+def _across_processes(mesh: Any, m: int, players: int, d: int) -> Placement:
+    """Return a placement on the devices of all processes, with one contiguous block for each process."""
     devices = jax.device_count()
+    by_rows = Layout(data=devices)
     if mesh is None:
-        return Placement(mesh_of(Layout(data=devices)))
+        return Placement(make_mesh(by_rows))
     if isinstance(mesh, str) and mesh == "auto":
         best = best_layout(devices, m, players, d)
-        # Where the data is too small for all there is nobody to leave out: rows are shared, some empty.
-        found = mesh_of(best if best.devices == devices else Layout(data=devices))
-        return Placement(found if in_pieces(processes_of(found)) else mesh_of(Layout(data=devices)))
-    asked = mesh_of(mesh)
-    if asked.size != devices or not in_pieces(processes_of(asked)):
+        # Data that is too small for all devices: share rows, so that some devices have none.
+        found = make_mesh(best if best.devices == devices else by_rows)
+        return Placement(found if is_contiguous(process_grid(found)) else make_mesh(by_rows))
+    made = make_mesh(mesh)
+    if made.size != devices or not is_contiguous(process_grid(made)):
         raise ValueError(
-            f"mesh={Placement(asked).layout} between {jax.process_count()} processes with {devices} devices: "
-            "take all devices, and sizes by which each process has rows and columns in one piece, for "
-            f'example "data={devices}" or "features={devices}".'
+            f"mesh={Placement(made).layout} for {jax.process_count()} processes with {devices} devices: use all "
+            "devices, and sizes that give each process one range of rows and one of columns, for example "
+            f'"data={devices}" or "features={devices}".'
         )
-    return Placement(asked)
+    return Placement(made)

@@ -18,7 +18,7 @@ from eigengame import _check
 from eigengame._system.read_ahead import read_ahead
 from eigengame.game.rows import DenseRows
 from eigengame.game.sparse_rows import SparseRows
-from eigengame.sharding.gather import whole
+from eigengame.sharding.gather import gather
 from eigengame.sharding.placement import ONE_DEVICE, Placement
 from eigengame.solver.device_rows import refuse_nonfinite_rows, rows_on_device
 from eigengame.solver.frame import Frame
@@ -114,8 +114,12 @@ class Batches:
 
     def _own_blocks(self, start: int) -> Iterator[tuple[int, int, Block]]:
         """Version of `_blocks` for the part of each batch that belongs to this process; it may be empty."""
-        (offset, own), source, (n, d) = self.placement.own_rows(self.size), self.source, self.shape
-        columns = self.placement.own_columns(d)
+        (offset, own), source, (n, d) = (
+            self.placement.local_rows(self.size),
+            self.source,
+            self.shape,
+        )
+        columns = self.placement.local_columns(d)
         if isinstance(source, Random) and n is not None:
             for begin in range(start, n, self.size):
                 end = min(begin + self.size, n)
@@ -177,7 +181,7 @@ class Batches:
             return int(np.count_nonzero(given * block.weights))
         # The block of one of several processes begins within the batch.
         shared = self.placement.processes > 1 and not self.source.sparse
-        first = begin - (min(self.placement.own_rows(self.size)[0], read) if shared else 0)
+        first = begin - (min(self.placement.local_rows(self.size)[0], read) if shared else 0)
         return int(np.count_nonzero(self.weights[first : first + read]))
 
     def _dense(self, values: np.ndarray, weights: np.ndarray, weighted: bool) -> DenseRows:
@@ -208,14 +212,14 @@ class Batches:
         """Origin (d,) and unit () on the device."""
         d = self.shape[1]
         origin = np.zeros(d) if self.frame.origin is None else self.frame.origin
-        return self.placement.per_feature(origin), self.placement.everywhere(
+        return self.placement.per_feature(origin), self.placement.replicated(
             np.asarray(self.frame.unit)
         )
 
     @property
     def _own_columns(self) -> slice:
         """Columns that this process reads."""
-        return slice(*self.placement.own_columns(self.shape[1]))
+        return slice(*self.placement.local_columns(self.shape[1]))
 
     def _placed(self, values: np.ndarray, roots: np.ndarray) -> tuple[jax.Array, jax.Array]:
         """Return rows and the roots of their weights on their devices."""
@@ -226,7 +230,7 @@ class Batches:
     def _rows(self) -> int:
         """Rows of a batch that this process reads, with padding."""
         alone = self.placement.processes == 1 or self.source.sparse
-        return self.size if alone else self.placement.own_rows(self.size)[1]
+        return self.size if alone else self.placement.local_rows(self.size)[1]
 
     def _filled(self, values: np.ndarray) -> np.ndarray:
         """Return rows padded with zeros to the size of the batch."""
@@ -253,7 +257,7 @@ def refuse_unless_finite(batches: Batches, scatter: Any) -> None:
     One such number makes the scatter (d,) of its column NaN or infinite, so valid data is not read again for this
     check.
     """
-    scatter = whole(scatter)
+    scatter = gather(scatter)
     if np.isfinite(scatter).all():
         return
     source, begin = batches.source, 0
@@ -290,10 +294,10 @@ def sparse_rows(
     column[:count] = values.indices
     row[:count] = np.repeat(np.arange(values.shape[0], dtype=np.int32), np.diff(values.indptr))
     return SparseRows(
-        placement.everywhere(entries),
-        placement.everywhere(row),
-        placement.everywhere(column),
-        placement.everywhere(weights),
+        placement.replicated(entries),
+        placement.replicated(row),
+        placement.replicated(column),
+        placement.replicated(weights),
         features=placement.width(values.shape[1]),
     )
 

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from eigengame.linalg.orthonormal import orthonormalise
-from eigengame.sharding.gather import whole
+from eigengame.sharding.gather import gather
 from eigengame.solver import float64_products as float64
 from eigengame.solver.certificate import Certificate, certificate, stored
 from eigengame.solver.outcome import Status
@@ -128,8 +128,8 @@ def check(goal: Goal, now: Refined, used: int, look: int = 1, *, precise: bool =
     possible = goal.in_float64 and players.size <= MOST_PRECISE
     if not possible or (dtype != np.float64 and not precise):
         found, used = _search_on_device(goal, now, used, look)
-        return Checked(found, whole(players), used)
-    start = float64.orthonormal(whole(players))
+        return Checked(found, gather(players), used)
+    start = float64.orthonormal(gather(players))
     found, settled, used = _search_in_float64(goal, start, used, look, dtype)
     return Checked(found, settled.astype(dtype), used)
 
@@ -160,7 +160,7 @@ def _search_in_float64(
     """
     count, d = players.shape
     everything, risk = count == d, share_of_risk(look)
-    mean = None if goal.mean is None else whole(goal.mean).astype(np.float64)
+    mean = None if goal.mean is None else gather(goal.mean).astype(np.float64)
     probes = None if everything else draw_probes(goal.seed + look, PROBES, players)
     block = players if probes is None else np.concatenate([players, probes.directions])
     measured = float64.products(goal.passes, block, mean)
@@ -232,7 +232,7 @@ def certify(goal: Goal, players: np.ndarray) -> Certificate:
         return _search_in_float64(aim, start, 0, 1, players.dtype, kept=players)[0]
     now = measure(goal.passes, jnp.asarray(players), goal.mean)
     found, _ = _search_on_device(aim, now, 1, 1)
-    return stored(found, whole(now.players.directions).astype(np.float64), players)
+    return stored(found, gather(now.players.directions).astype(np.float64), players)
 
 
 def certify_by_one_pass(goal: Goal, players: np.ndarray) -> Certificate:
@@ -242,13 +242,13 @@ def certify_by_one_pass(goal: Goal, players: np.ndarray) -> Certificate:
     """
     if goal.in_float64 and players.size <= MOST_PRECISE:
         start = float64.orthonormal(players)
-        mean = None if goal.mean is None else whole(goal.mean).astype(np.float64)
+        mean = None if goal.mean is None else gather(goal.mean).astype(np.float64)
         measured = float64.products(goal.passes, start, mean)
         found = certificate(start, measured.images, goal.k, floor=measured.floor, scale=goal.scale)
         return stored(found, start, players)
     there = orthonormalise(jnp.asarray(players))
     found = goal.certify(Refined(Imaged(there, image(goal.passes, there, goal.mean, "measuring"))))
-    return stored(found, whole(there).astype(np.float64), players)
+    return stored(found, gather(there).astype(np.float64), players)
 
 
 def converged_status(found: Certificate, tol: float | None) -> Status | None:
@@ -262,7 +262,7 @@ def _values(players: Any, images: Any) -> np.ndarray:
     """Return the Rayleigh quotient of each player, shape (K,)."""
     if isinstance(players, np.ndarray):
         return np.sum(players * images, axis=1)
-    return whole(_quotients(players, images)).astype(np.float64)
+    return gather(_quotients(players, images)).astype(np.float64)
 
 
 @jax.jit

@@ -27,8 +27,8 @@ import numpy as np
 from eigengame._system.array_file import DIGEST, read_arrays, verify_checksum, write_arrays
 from eigengame._system.atomic_write import atomic_write
 from eigengame._system.folder_lock import FolderInUse, FolderLock, may_be_running
-from eigengame.sharding.gather import any_spread, whole
-from eigengame.sharding.hosts import first_says
+from eigengame.sharding.gather import any_distributed, gather
+from eigengame.sharding.hosts import broadcast_from_first
 from eigengame.solver.run_record import FORMAT, read_facts, refuse_other_run, sealed_facts
 from eigengame.solver.run_record import CheckpointError as CheckpointError
 from eigengame.solver.run_record import CheckpointWarning as CheckpointWarning
@@ -125,7 +125,7 @@ class CheckpointStore:
         except FolderInUse as error:
             owner = str(error)
         refused = owner is not None
-        if first_says(refused) if jax.process_count() > 1 else refused:
+        if broadcast_from_first(refused) if jax.process_count() > 1 else refused:
             raise CheckpointError(
                 f"{self.folder} is in use by another run ({owner or 'see process 0'}): wait until it ends, "
                 "or give another folder."
@@ -165,13 +165,13 @@ class CheckpointStore:
         A carry that is shared by processes is gathered by all of them, so the clock of the first one decides.
         """
         now = time.monotonic() - self._last >= self.every
-        return first_says(now) if any_spread(carry) else now
+        return broadcast_from_first(now) if any_distributed(carry) else now
 
     def write(self, number: int, carry: Any, row: int, *, ended: bool = False) -> None:
         """Write the carry of a pass and the row it has reached."""
-        together = any_spread(carry)
+        together = any_distributed(carry)
         arrays = {
-            str(i): whole(leaf)
+            str(i): gather(leaf)
             for i, leaf in enumerate(jax.tree.leaves(carry) if self._writes or together else ())
         }
         if self._writes:

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from eigengame.sharding.hosts import agree
+from eigengame.sharding.hosts import require_equal
 from eigengame.solver.batches import Batches
 from eigengame.solver.checkpoint import CheckpointStore
 from eigengame.solver.events import Watcher, call
@@ -50,7 +50,7 @@ class LocalExecutor:
         """Decide how to fit k components."""
         plan = make_plan(problem, k, rows=problem.source.shape[0], frame=frame)
         if plan.placement.processes > 1:
-            agree("random_state", plan.options.seed % 2**31, "the same number")
+            require_equal("random_state", plan.options.seed % 2**31, "the same number")
         return plan
 
     def passes(self, problem: Problem, plan: Plan, watchers: Sequence[Watcher]) -> SourcePasses:

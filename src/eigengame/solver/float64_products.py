@@ -21,7 +21,7 @@ from scipy.linalg import eigh
 from eigengame.game.rows import DenseRows
 from eigengame.game.sparse_rows import SparseRows
 from eigengame.linalg.products import full_product
-from eigengame.sharding.gather import whole
+from eigengame.sharding.gather import gather
 from eigengame.solver.passes import Passes
 from eigengame.solver.raw_rows import RawRows
 from eigengame.solver.rounding import OPERATIONS, Rounding, gamma
@@ -99,14 +99,14 @@ def products(
         zero = np.zeros_like(block)
         start = Sums(
             place.players(zero),
-            place.everywhere(zero[:, :1]),
+            place.replicated(zero[:, :1]),
             place.players(zero[:1]),
-            place.everywhere(np.zeros(())),
-            place.everywhere(np.zeros(())),
+            place.replicated(np.zeros(())),
+            place.replicated(np.zeros(())),
         )
-        level = None if mean is None else place.everywhere((block @ mean)[None, :])
+        level = None if mean is None else place.replicated((block @ mean)[None, :])
         carry, batches = exact.fold(partial(_add, there, level), (tuple(start), 0), task=task)
-        images, scores, columns, weight, squares = (whole(leaf) for leaf in carry)
+        images, scores, columns, weight, squares = (gather(leaf) for leaf in carry)
     total = max(float(weight), np.finfo(float).tiny)
     centre, left, lengths2 = columns / total, 0.0, None
     values = np.maximum(np.sum(block * images, axis=1), 0)

@@ -27,13 +27,13 @@ class Moments(NamedTuple):
 def no_moments(d: int, dtype: Any, place: Placement = ONE_DEVICE) -> Moments:
     """Return the moments of no rows."""
     zero, none = np.zeros((), dtype), np.zeros(d, dtype)
-    return Moments(place.everywhere(zero), place.per_feature(none), place.per_feature(none))
+    return Moments(place.replicated(zero), place.per_feature(none), place.per_feature(none))
 
 
 def placed_moments(moments: Moments, place: Placement) -> Moments:
     """Return the moments on the devices of a placement."""
     return Moments(
-        place.everywhere(moments.weight),
+        place.replicated(moments.weight),
         place.per_feature(moments.mean),
         place.per_feature(moments.scatter),
     )
@@ -51,7 +51,9 @@ def gathered_moments(moments: Moments, d: int, place: Placement) -> Moments:
 def kept_moments(moments: Moments, place: Placement) -> Moments:
     """Constrain moments inside jit to the devices of `no_moments`."""
     return Moments(
-        moments.weight, place.kept_features(moments.mean), place.kept_features(moments.scatter)
+        moments.weight,
+        place.constrain_features(moments.mean),
+        place.constrain_features(moments.scatter),
     )
 
 

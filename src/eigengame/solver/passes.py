@@ -14,8 +14,8 @@ from typing import Any, Self
 import jax
 import numpy as np
 
-from eigengame.sharding.gather import any_spread
-from eigengame.sharding.hosts import agree
+from eigengame.sharding.gather import any_distributed
+from eigengame.sharding.hosts import require_equal
 from eigengame.sharding.placement import Placement
 from eigengame.solver import batches as batching
 from eigengame.solver.batches import Batches
@@ -167,7 +167,7 @@ class SourcePasses(Passes):
         carry, row, ended = start, 0, False
         if self.checkpoint is not None:
             carry, row, ended = self.checkpoint.read(number, start)
-            agree("rows to continue from", -1 if ended else row)
+            require_equal("rows to continue from", -1 if ended else row)
         if ended:
             return carry
         total, begin, before, complete = self.source.shape[0], row, None, True
@@ -192,7 +192,7 @@ class SourcePasses(Passes):
             self.notify(Progress(task, number + 1, row, row, begin, ended=True), carry, report)
         except KeyboardInterrupt:
             # A carry that is shared by processes can only be gathered by all of them.
-            if self.checkpoint is None or any_spread(carry):
+            if self.checkpoint is None or any_distributed(carry):
                 raise
             self.checkpoint.write(number, carry, row, ended=ended)
             raise Interrupted(self.checkpoint.folder, number + 1, row) from None

@@ -11,7 +11,7 @@ import numpy as np
 from eigengame.algorithms import Remembered
 from eigengame.game.gram_space import cheaper_in_gram_space
 from eigengame.linalg.wide import MOST_WIDE, kernels_fit
-from eigengame.sharding.placement import ONE_DEVICE, Placement, placement_of
+from eigengame.sharding.placement import ONE_DEVICE, Placement, choose_placement
 from eigengame.solver.batches import batches_in_memory
 from eigengame.solver.frame import Frame, frame_of
 from eigengame.solver.memory import MemoryUse, estimate_memory, refuse_unless_fits
@@ -141,7 +141,7 @@ def make_plan(
     batch = batch_rows(problem, (rows, d), players)
     batch = batch if max_batch is None else min(batch, max_batch)
     if placement is None:
-        placement = ONE_DEVICE if remote else placement_of(problem.mesh, batch, players, d)
+        placement = ONE_DEVICE if remote else choose_placement(problem.mesh, batch, players, d)
     if frame is None and not remote:
         frame = _frame(problem, placement)
     route = _route(problem, players)
@@ -211,7 +211,7 @@ def _memory(
 def _frame(problem: Problem, placement: Placement) -> Frame:
     """Return the frame of the rows. Processes that share features read only their own columns."""
     source, options, d = problem.source, problem.options, problem.source.shape[1]
-    own = placement.own_columns(d)
+    own = placement.local_columns(d)
     if own == (0, d):
         return frame_of(source, options.dtype, center=options.center)
     return frame_of(
@@ -219,7 +219,7 @@ def _frame(problem: Problem, placement: Placement) -> Frame:
         options.dtype,
         center=options.center,
         columns=own,
-        of_all=lambda values: placement.all_columns(values, d),
+        of_all=lambda values: placement.gathered_features(values, d),
     )
 
 

@@ -25,7 +25,7 @@ from scipy.stats import chi2
 from eigengame.linalg.autotune import jit_without_autotune
 from eigengame.linalg.orthonormal import norms
 from eigengame.linalg.products import full_product, measured_product
-from eigengame.sharding.gather import whole
+from eigengame.sharding.gather import gather
 
 
 class Probes(NamedTuple):
@@ -156,7 +156,7 @@ def _scaled(directions: Any, logs: np.ndarray) -> tuple[Any, np.ndarray]:
     else:
         unit, lengths = _unit_there(directions)
     with np.errstate(divide="ignore"):
-        return unit, logs + np.log(whole(lengths).astype(np.float64))
+        return unit, logs + np.log(gather(lengths).astype(np.float64))
 
 
 @jit_without_autotune
@@ -172,7 +172,7 @@ def _size(unit: Any, logs: np.ndarray) -> float:
     if not math.isfinite(shift):
         return -math.inf
     host = isinstance(unit, np.ndarray)
-    gram = unit @ unit.T if host else whole(measured_product(unit, unit)).astype(np.float64)
+    gram = unit @ unit.T if host else gather(measured_product(unit, unit)).astype(np.float64)
     weights = np.exp(logs - shift)
     largest = np.linalg.eigvalsh(weights[:, None] * gram * weights)[-1]
     return shift + math.log(max(float(largest), 1e-300)) / 2

@@ -20,7 +20,7 @@ from eigengame.game.pass_products import scores_of, with_directions
 from eigengame.linalg.autotune import jit_without_autotune
 from eigengame.linalg.orthonormal import orthonormalise
 from eigengame.linalg.products import full_product, long_product, measured_product
-from eigengame.sharding.gather import whole
+from eigengame.sharding.gather import gather
 from eigengame.solver.passes import Passes
 
 
@@ -164,8 +164,8 @@ def _orthonormal_basis(overlaps: np.ndarray, k: int) -> np.ndarray:
 def _inner_products(left: jax.Array, right: jax.Array) -> np.ndarray:
     """Return `left @ right.T` in float64; large arrays are multiplied on the device in their own precision."""
     if left.size <= 2**25:
-        return whole(left).astype(np.float64) @ whole(right).astype(np.float64).T
-    return whole(measured_product(left, right)).astype(np.float64)
+        return gather(left).astype(np.float64) @ gather(right).astype(np.float64).T
+    return gather(measured_product(left, right)).astype(np.float64)
 
 
 def _combine(coefficients: np.ndarray, space: Imaged) -> Imaged:

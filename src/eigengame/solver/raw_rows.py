@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax.sharding import Mesh
 
 from eigengame.game.rows import DenseRows
-from eigengame.sharding.shared_rows import SharedRows
+from eigengame.sharding.sharded_rows import ShardedRows
 
 
 @jax.tree_util.register_dataclass
@@ -44,7 +44,7 @@ class RawRows:
         weighted = away * self.roots[:, None]
         if self.mesh is None:
             return DenseRows(weighted, self.roots)
-        return SharedRows(weighted, self.roots, mesh=self.mesh)
+        return ShardedRows(weighted, self.roots, mesh=self.mesh)
 
     def groups(self, size: int) -> RawRows:
         """Return the rows in groups of at most `size`, along a new first axis."""

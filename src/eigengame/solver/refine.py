@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from eigengame.sharding.gather import whole
+from eigengame.sharding.gather import gather
 from eigengame.solver.certificate import Certificate
 from eigengame.solver.check import Checked, Goal, check, converged_status
 from eigengame.solver.moments import Moments
@@ -75,7 +75,7 @@ def refine(goal: Goal, players: jax.Array, *, route: str, used: int) -> Refineme
     if goal.passes.stopped:
         status = Status.STOPPED
     if checked is None:
-        checked = Checked(goal.certify(best), whole(best.players.directions), used)
+        checked = Checked(goal.certify(best), gather(best.players.directions), used)
     outcome = Outcome(status or spent, route, used)
     return Refinement(checked.players, checked.certificate, outcome)
 
@@ -136,7 +136,7 @@ def _at_floor(found: Certificate, dtype: Any) -> bool:
 
 def play_rounding(passes: Passes, moments: Moments, rows: int, dtype: Any) -> Rounding:
     """Return the rounding of products in the precision of the updates."""
-    mean, scatter = (whole(one).astype(np.float64) for one in (moments.mean, moments.scatter))
+    mean, scatter = (gather(one).astype(np.float64) for one in (moments.mean, moments.scatter))
     squares = float(scatter.sum() + float(moments.weight) * np.sum(mean**2))
     d, size = passes.source.shape[1], passes.size
     return Rounding.probable(dtype, d, size, rows / size, squares)

@@ -15,7 +15,7 @@ from eigengame.game.sphere import project_tangent
 from eigengame.linalg.autotune import jit_without_autotune
 from eigengame.linalg.orthonormal import safe_norms
 from eigengame.linalg.products import full_product, long_product, measured_product
-from eigengame.sharding.gather import spread, whole
+from eigengame.sharding.gather import gather, is_distributed
 
 LARGE = 2**25
 """Size from which players are measured on the device, in their own precision, with sums in chunks."""
@@ -48,7 +48,7 @@ class SmallProducts:
 
 def _on_host(players: Any, images: Any) -> SmallProducts:
     """Compute them in float64 on the host."""
-    v, mv = whole(players).astype(np.float64), whole(images).astype(np.float64)
+    v, mv = gather(players).astype(np.float64), gather(images).astype(np.float64)
     gram, turn, tilt, inside = _small(v @ v.T, v @ mv.T)
     residuals = mv - inside @ v
     gradient = 2 * _coefficients(gram).T @ mv
@@ -100,5 +100,5 @@ def _coefficients(gram: np.ndarray) -> np.ndarray:
 
 def small_products(players: Any, images: Any) -> SmallProducts:
     """Return the small matrices of players (K, d) and their images (K, d)."""
-    large = players.size > LARGE and not spread(players)
+    large = players.size > LARGE and not is_distributed(players)
     return (_on_device if large else _on_host)(players, images)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from eigengame.sharding.gather import whole
+from eigengame.sharding.gather import gather
 from eigengame.solver import stream as streams
 from eigengame.solver.check import Goal
 from eigengame.solver.covariance import solve_covariance
@@ -82,7 +82,7 @@ def found_in_stream(
     memory = stream.state.memory
     scale = scale_of(stream.moments, stream.rows, options)
     return Found(
-        players=whole(memory.players),
+        players=gather(memory.players),
         values=np.asarray(memory.strengths, np.float64)[: stream.k],
         certificate=streams.estimate(stream, scale),
         outcome=Outcome(status, REMEMBERED, 1),

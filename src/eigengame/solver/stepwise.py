@@ -15,7 +15,7 @@ from eigengame.game.rayleigh_ritz import settle
 from eigengame.game.rows import DenseRows, play_dtype
 from eigengame.game.sphere import random_players
 from eigengame.linalg.orthonormal import orthonormalise
-from eigengame.sharding.gather import whole
+from eigengame.sharding.gather import gather
 from eigengame.sharding.placement import Placement
 from eigengame.solver.check import Goal, certify_by_one_pass
 from eigengame.solver.moments import add_moments, gathered_moments, no_moments
@@ -53,7 +53,7 @@ def solve_stepwise(plan: Plan, passes: Passes) -> Found:
         )
     players = algorithm.components(state)
     finite = bool(jnp.isfinite(players).all())
-    components = whole(players if finite else place.players(begun))
+    components = gather(players if finite else place.players(begun))
     scale = scale_of(moments, rows, options)
     goal = Goal(
         passes=passes,
@@ -102,7 +102,7 @@ def _algorithm(
         game, k = Remembered(), len(players)
         state = place.state(game, game.init(players), k)
         state = _step(game, place, first, state, mean, unit)
-        strengths = whole(state.memory.strengths).astype(np.float64)
+        strengths = gather(state.memory.strengths).astype(np.float64)
         # Strictly decreasing, as the theorem requires, even if the batch has repeated values.
         falling = strengths[: k + 1] * (1 - 1e-6 * np.arange(min(k + 1, strengths.size)))
         settings["eigenvalues"] = tuple(np.append(falling, 0.0)[: k + 1])
@@ -122,7 +122,7 @@ def _step(
     scaled = (rows.centred(mean).values / unit).astype(play_dtype(rows))
     k = jax.eval_shape(algorithm.components, state).shape[0]
     state, _ = algorithm.update(replace(rows, values=scaled, mean=None), state)
-    return place.kept(algorithm, state, k)
+    return place.constrain_state(algorithm, state, k)
 
 
 def _unit(rows: DenseRows, mean: jax.Array | None, d: int, place: Placement) -> float:

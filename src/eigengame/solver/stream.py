@@ -14,7 +14,7 @@ from eigengame.algorithms import Remembered
 from eigengame.algorithms.remembered import RememberedState
 from eigengame.linalg.orthonormal import inner, norms
 from eigengame.metrics import angular_error
-from eigengame.sharding.gather import any_spread
+from eigengame.sharding.gather import any_distributed
 from eigengame.sharding.placement import Placement
 from eigengame.solver.certificate import Certificate
 from eigengame.solver.frame import Frame
@@ -167,7 +167,7 @@ def gathered(stream: Stream, d: int, placement: Placement) -> Stream:
 
 def figures(stream: Stream) -> dict[str, float]:
     """Return figures of a stream for progress callbacks: share of variance explained, and streak."""
-    if any_spread(
+    if any_distributed(
         stream
     ):  # only all processes together could compute them, and not all have callbacks
         return {}

@@ -105,7 +105,7 @@ def _step(
     if game.forget == 1 and isinstance(rows, DenseRows):
         rows = replace(rows, mean=own.mean)
     state, _ = game.update(rows, state)
-    state = placement.kept(game, state, state.like.shape[0])
+    state = placement.constrain_state(game, state, state.like.shape[0])
     return state, kept_moments(moments, placement), game.components(state)
 
 

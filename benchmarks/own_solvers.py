@@ -1,4 +1,4 @@
-"""Our own solvers, in the same shape as `rivals.py`: the estimator and the paper's algorithms."""
+"""Solvers of this package, with the interface of `other_solvers.py`: the estimator and algorithms of the paper."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from benchmarks.rivals import Found, Rival, entry
+from benchmarks.other_solvers import Found, Solver, entry
 
 STEP_SIZES = (1e-3, 1e-4, 1e-5, 1e-6)
-"""What the paper searches."""
+"""Step sizes that the paper searches."""
 
 
 def one_pass(data: Any, k: int, batch: int, seed: int) -> Found:
@@ -27,12 +27,12 @@ def refined(data: Any, k: int, batch: int, seed: int) -> Found:
 
 
 def automatic(data: Any, k: int, batch: int, seed: int) -> Found:
-    """EigenGamePCA, everything left to it."""
+    """EigenGamePCA with algorithm="auto"."""
     return fitted({"algorithm": "auto"}, data, k, seed, declared=None)
 
 
 def fitted(options: dict[str, Any], data: Any, k: int, seed: int, declared: int | None) -> Found:
-    """Return what the estimator finds with these options, and what it says about it."""
+    """Return the components and the outcome of the estimator with these options."""
     from eigengame import EigenGamePCA
 
     if scipy.sparse.issparse(data):
@@ -50,7 +50,7 @@ def fitted(options: dict[str, Any], data: Any, k: int, seed: int, declared: int 
 
 
 def frequent_directions(data: Any, k: int, batch: int, seed: int) -> Found:
-    """Frequent Directions with the paper's sketch of 5k rows, one pass, no second look."""
+    """Frequent Directions with the paper's sketch of 5k rows, one pass."""
     import eigengame as eg
 
     played = eg.play_stream(
@@ -60,10 +60,10 @@ def frequent_directions(data: Any, k: int, batch: int, seed: int) -> Found:
 
 
 def searched(data: Any, k: int, batch: int, seed: int, algorithm: str, passes: int = 3) -> Found:
-    """Play an algorithm of the paper, with the paper's search for a step size.
+    """Run an algorithm of the paper, with the paper's search for a step size.
 
-    The search is part of the time. The best run is the one whose players had the largest summed
-    utility over the last tenth of its batches: no truth is used.
+    The time includes the search. The best run is the one with the largest sum of utilities over the last
+    tenth of its batches; the true components are not used.
     """
     import eigengame as eg
 
@@ -73,7 +73,7 @@ def searched(data: Any, k: int, batch: int, seed: int, algorithm: str, passes: i
         played = eg.play_stream(game, stream(data, batch, passes, seed), k=k, seed=seed)
         utilities = np.asarray(played.info.utilities)
         late = utilities[-max(1, len(utilities) // 10) :].sum(axis=1).mean()
-        if late > best_utility:  # not where it diverged: NaN is larger than nothing
+        if late > best_utility:  # false if the run diverged, because NaN compares as false
             best, best_utility, best_step = played, late, step_size
     if best is None:
         raise FloatingPointError(f"every step size of {STEP_SIZES} diverged")
@@ -82,7 +82,7 @@ def searched(data: Any, k: int, batch: int, seed: int, algorithm: str, passes: i
 
 
 def stream(data: Any, batch: int, passes: int, seed: int | None) -> Iterator[Any]:
-    """Return batches of dense rows, shuffled anew for each pass where there is a seed."""
+    """Return batches of dense rows, shuffled for each pass if there is a seed."""
     import eigengame as eg
 
     if not scipy.sparse.issparse(data):
@@ -91,7 +91,7 @@ def stream(data: Any, batch: int, passes: int, seed: int | None) -> Iterator[Any
 
 
 def sparse_stream(data: Any, batch: int, passes: int, seed: int | None) -> Iterator[np.ndarray]:
-    """Yield batches of one shape, made dense one at a time."""
+    """Yield dense batches of one shape."""
     rng = np.random.default_rng(seed)
     for _ in range(passes):
         order = np.arange(data.shape[0]) if seed is None else rng.permutation(data.shape[0])
@@ -102,7 +102,7 @@ def sparse_stream(data: Any, batch: int, passes: int, seed: int | None) -> Itera
             yield block
 
 
-OURS: dict[str, Rival] = {
+OWN_SOLVERS: dict[str, Solver] = {
     "eigengame": entry(one_pass, "eigengame:EigenGamePCA", "eigengame"),
     "eigengame-refined": entry(refined, "eigengame:EigenGamePCA", "eigengame"),
     "eigengame-auto": entry(automatic, "eigengame:EigenGamePCA", "eigengame"),
@@ -111,4 +111,4 @@ OURS: dict[str, Rival] = {
     "mu": entry(searched, "eigengame", "eigengame", algorithm="mu"),
     "oja": entry(searched, "eigengame", "eigengame", algorithm="oja"),
 }
-"""Every solver of this package by its name in the tables."""
+"""Solvers of this package by their names in the tables."""

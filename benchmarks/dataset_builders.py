@@ -1,7 +1,7 @@
-"""Building the data sets: each function writes one of them and returns its exact components.
+"""Builders of the data sets: each function writes one of them and returns its exact components.
 
-All data is float32 and centred, so that peers that centre and peers that do not solve one problem.
-The truth is that of the numbers written, in float64, not that of the distribution they come from.
+All data is float32 and centred, so that peers with and without centring solve the same problem.
+The exact components are those of the written numbers, in float64, not those of their distribution.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from numpy.lib.format import open_memmap
 
 
 class Size(NamedTuple):
-    """Rows, columns, components asked for, and rows for each batch."""
+    """Rows, columns, components, and rows of each batch."""
 
     n: int
     d: int
@@ -35,16 +35,18 @@ class Truth(NamedTuple):
     components: np.ndarray
 
 
-class NoData(Exception):
-    """A data set cannot be made here, and why."""
+class DataUnavailable(Exception):
+    """A data set cannot be built on this machine; the message contains the reason."""
 
 
 def mnist(size: Size, folder: Path) -> Truth:
-    """Write the training images of MNIST, divided by 255, less their mean."""
+    """Write the training images of MNIST, divided by 255 and centred."""
     shared = Path(__file__).parents[2] / "shared" / "data"
     source = Path(os.environ.get("EIGENGAME_DATA", shared)) / "mnist/train-images-idx3-ubyte.gz"
     if not source.exists():
-        raise NoData(f"{source} is absent: set EIGENGAME_DATA to the folder that has mnist/")
+        raise DataUnavailable(
+            f"{source} does not exist: set EIGENGAME_DATA to the folder that contains mnist/"
+        )
     with gzip.open(source) as file:
         pixels = np.frombuffer(file.read(), np.uint8, offset=16).reshape(-1, 784)
     images = pixels[: size.n] / 255.0
@@ -54,7 +56,7 @@ def mnist(size: Size, folder: Path) -> Truth:
 
 
 def harmonic(size: Size, folder: Path) -> Truth:
-    """Write Gaussian rows with eigenvalues 1/i: a long tail, ever smaller gaps."""
+    """Write Gaussian rows with eigenvalues 1/i: a long tail with decreasing gaps."""
     return gaussian(size, folder, 1 / np.arange(1, size.d + 1))
 
 
@@ -64,17 +66,17 @@ def exponential(size: Size, folder: Path) -> Truth:
 
 
 def gaussian(size: Size, folder: Path, spectrum: np.ndarray) -> Truth:
-    """Write Gaussian rows coloured by this spectrum in a random orthogonal basis, chunk by chunk."""
+    """Write Gaussian rows with this spectrum in a random orthogonal basis, chunk by chunk."""
     n, d, k, _ = size
     basis = scipy.linalg.qr(np.random.default_rng(1).standard_normal((d, d)), mode="economic")[0]
     root = (np.sqrt(spectrum)[:, None] * basis).astype(np.float32)
 
     def noise() -> Iterator[tuple[slice, np.ndarray]]:
-        rng = np.random.default_rng(2)  # drawn twice, so the same twice
+        rng = np.random.default_rng(2)  # the same noise is drawn twice
         for rows in slices(n, 4096):
             yield rows, rng.standard_normal((rows.stop - rows.start, d), dtype=np.float32)
 
-    # Colouring is linear: white rows with no mean give coloured rows with none.
+    # Rows are a linear function of the noise: if its mean is zero, theirs is.
     mean = sum(white.sum(axis=0, dtype=np.float64) for _, white in noise()) / n
     data = open_memmap(folder / "data.npy", "w+", np.float32, (n, d))
     for rows, white in noise():
@@ -94,7 +96,7 @@ def wide(size: Size, folder: Path) -> Truth:
     whiten = np.linalg.inv(np.linalg.cholesky(gram_of_rows(right)))
     strengths = np.sqrt(n / np.arange(1, rank + 1))
     factor = ((left * strengths) @ whiten).astype(np.float32)
-    # The noise's own largest singular value is near sigma (sqrt n + sqrt d): a tenth of the last s^2.
+    # The largest singular value of the noise is about sigma (sqrt n + sqrt d): a tenth of the last s^2.
     sigma = np.float32(np.sqrt(floor) * strengths[-1] / (np.sqrt(n) + np.sqrt(d)))
     data = open_memmap(folder / "data.npy", "w+", np.float32, (n, d))
     for columns in slices(d, 4096):
@@ -108,8 +110,8 @@ def wide(size: Size, folder: Path) -> Truth:
 def sparse(size: Size, folder: Path) -> Truth:
     """Write rows with about 75 entries, most of them in the columns of the row's own topic.
 
-    Twenty topics, each 0.87 times as frequent as the one before, give separated components. The
-    matrix is [A; -A] in random order: its mean is exactly zero, and centring would change nothing.
+    Twenty topics, each 0.87 times as frequent as the previous one, give separated components. The
+    matrix is [A; -A] in random order, so its mean is exactly zero.
     """
     n, d, k, _ = size
     topics, owned, own_entries, other_entries = 20, d // 100, 60, 15
@@ -132,7 +134,7 @@ def sparse(size: Size, folder: Path) -> Truth:
 
 
 def by_covariance(data: np.ndarray, k: int) -> Truth:
-    """Return the truth by `eigh` of the d x d covariance."""
+    """Return the exact components by `eigh` of the d x d covariance."""
     d = data.shape[1]
     covariance = np.zeros((d, d))
     for rows in slices(len(data), 4096):
@@ -143,7 +145,7 @@ def by_covariance(data: np.ndarray, k: int) -> Truth:
 
 
 def by_rows_gram(data: np.ndarray, k: int) -> Truth:
-    """Return the truth by `eigh` of the n x n matrix XX' and one look back: v = X'u / s."""
+    """Return the exact components by `eigh` of the n x n matrix XX', with v = X'u / s."""
     n, d = data.shape
     gram = gram_of_rows(data)
     values, vectors = scipy.linalg.eigh(gram, subset_by_index=(n - k - 1, n - 1))
@@ -170,4 +172,4 @@ def slices(length: int, size: int) -> Iterator[slice]:
         yield slice(begin, min(begin + size, length))
 
 
-Maker = Callable[[Size, Path], Truth]
+Builder = Callable[[Size, Path], Truth]

@@ -1,10 +1,10 @@
-"""Other people's solvers: one small function each, all of one shape.
+"""Solvers of other libraries: one function each, with a common interface.
 
-    rival(data, k, batch, seed) -> Found
+    solver(data, k, batch, seed) -> Found
 
-`data` is a float32 array, a read-only `np.memmap` or a CSR array, centred already. Functions import
-their library themselves, so that a peer that is not installed costs a row and nothing else. A pass
-is one reading of all the data, whether for X V', for Y'X or for both at once.
+`data` is a centred float32 array, a read-only `np.memmap` or a CSR array. Functions import their library
+themselves, so that a library that is not installed affects only its own rows. A pass is one reading of all
+the data, for X V', for Y'X or for both at once.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from benchmarks.machine import available_bytes, threads_allowed
 
 
 class Found(NamedTuple):
-    """What a rival hands back.
+    """The result of a solver.
 
     Attributes
     ----------
     components : array of shape (k, d)
     passes : int or None
-        Readings of all the data; None where nobody counted.
+        Readings of all the data; None if unknown.
     players : int or None
-        Vectors that met every row in both X V' and Y'X in each pass: given by those whose speed is
-        compared to the machine's own matrix product.
+        Number of vectors in the products X V' and Y'X of each pass, for solvers whose speed is compared
+        with plain matrix products.
     note : str
-        What else a reader should know of this run.
+        A remark for the table.
     """
 
     components: np.ndarray
@@ -44,12 +44,12 @@ class Found(NamedTuple):
 
 
 class Declined(Exception):
-    """A rival cannot take a data set, and why."""
+    """A solver does not accept a data set; the message contains the reason."""
 
 
 @dataclass(frozen=True)
-class Rival:
-    """A rival, what it needs ("module" or "module:name"), and the package whose version matters."""
+class Solver:
+    """A solver, the import that it needs ("module" or "module:name"), its package and a description."""
 
     run: Callable[..., Found]
     needs: str
@@ -58,14 +58,14 @@ class Rival:
 
 
 def sklearn_incremental(data: Any, k: int, batch: int, seed: int) -> Found:
-    """IncrementalPCA: an SVD of memory and batch at every batch (sparse rows made dense by batch)."""
+    """IncrementalPCA: an SVD of components and batch for every batch (converts sparse batches)."""
     from sklearn.decomposition import IncrementalPCA
 
     return Found(IncrementalPCA(k, batch_size=batch).fit(data).components_, 1)
 
 
 def sklearn_randomized(data: Any, k: int, batch: int, seed: int) -> Found:
-    """PCA by randomized SVD: `auto` is 7 power iterations where k is below a tenth of either side."""
+    """PCA by randomized SVD: `auto` is 7 power iterations if k is below a tenth of both sides."""
     from sklearn.decomposition import PCA
 
     pca = PCA(k, svd_solver="randomized", random_state=seed).fit(data)
@@ -81,14 +81,14 @@ def sklearn_covariance(data: Any, k: int, batch: int, seed: int) -> Found:
 
 
 def sklearn_arpack(data: Any, k: int, batch: int, seed: int) -> Found:
-    """PCA by ARPACK: one vector at a time, so many passes; counted where scikit-learn calls `svds`."""
+    """PCA by ARPACK: one vector at a time, so many passes; they are counted in calls of `svds`."""
     from scipy.sparse.linalg import svds
     from sklearn.decomposition import PCA
 
     passes = 0
 
     def counted_svds(matrix: Any, *args: Any, **options: Any) -> Any:
-        operator = scipy.sparse.linalg.aslinearoperator(matrix)  # as svds itself begins
+        operator = scipy.sparse.linalg.aslinearoperator(matrix)  # as in svds itself
 
         def count(product: Callable[[Any], Any], vector: Any) -> Any:
             nonlocal passes
@@ -125,7 +125,7 @@ def sklearnex_incremental(data: Any, k: int, batch: int, seed: int) -> Found:
     daal4py.daalinit(threads_allowed())
     room_for_covariance(data)
     if scipy.sparse.issparse(data):
-        raise Declined("takes no sparse rows (it falls back to scikit-learn's own)")
+        raise Declined("does not accept sparse rows (it falls back to scikit-learn)")
     return Found(IncrementalPCA(k, batch_size=batch).fit(data).components_, 1)
 
 
@@ -146,10 +146,10 @@ def torch_lowrank(data: Any, k: int, batch: int, seed: int, niter: int = 2) -> F
 
 
 def fbpca_pca(data: Any, k: int, batch: int, seed: int, n_iter: int = 2) -> Found:
-    """fbpca.pca with l = k + 10, raw (the data is centred); it draws, and so computes, in float64."""
+    """fbpca.pca with l = k + 10, raw (the data is centred); it computes in float64."""
     import fbpca
 
-    np.random.seed(seed)  # noqa: NPY002 - the only seed fbpca knows
+    np.random.seed(seed)  # noqa: NPY002 - fbpca uses the global seed
     _, _, vectors = fbpca.pca(data, k, raw=True, n_iter=n_iter, l=k + 10)
     return Found(vectors, power_passes(n_iter))
 
@@ -184,7 +184,7 @@ def scipy_lobpcg(data: Any, k: int, batch: int, seed: int, iterations: int = 8) 
 
     operator = LinearOperator((d, d), matvec=times, matmat=times, dtype=np.float64)
     start = np.random.default_rng(seed).standard_normal((d, 2 * k))
-    # The last residuals are those of the spare vectors: `tol` would wait for them, so count instead.
+    # `tol` would also wait for the residuals of the spare vectors, so the iterations are limited instead.
     _, vectors = lobpcg(operator, start, largest=True, maxiter=iterations, tol=1e-12)
     return Found(vectors[:, :k].T, passes)
 
@@ -195,12 +195,12 @@ def krylov(data: Any, k: int, batch: int, seed: int, passes: int = 6) -> Found:
 
 
 def nystrom(data: Any, k: int, batch: int, seed: int, passes: int = 4) -> Found:
-    """Block Krylov with its images kept (krylov.py), by Nystrom: one pass more for nothing."""
+    """Block Krylov with stored images (krylov.py), by Nystrom: as accurate as one more pass."""
     return Found(nystrom_krylov(data, k, passes, seed), passes, players=2 * k)
 
 
 class DenseSlices:
-    """Sparse rows that turn dense where they are sliced: how Dask reads them."""
+    """Sparse rows that become dense when they are sliced, for Dask."""
 
     def __init__(self, data: Any) -> None:
         self.data, self.shape, self.dtype, self.ndim = data, data.shape, data.dtype, 2
@@ -215,7 +215,7 @@ def power_passes(iterations: int) -> int:
 
 
 def room_for_covariance(data: Any) -> None:
-    """Decline where the d x d covariance (and one copy of it in work) does not fit into memory."""
+    """Decline if the d x d covariance and one copy of it do not fit in memory."""
     needed = 2 * 8 * data.shape[1] ** 2
     if needed > available_bytes():
         raise Declined(
@@ -223,15 +223,15 @@ def room_for_covariance(data: Any) -> None:
         )
 
 
-def entry(run: Callable[..., Found], needs: str, package: str, **options: Any) -> Rival:
-    """Return a rival described by its function's docstring and its options."""
+def entry(run: Callable[..., Found], needs: str, package: str, **options: Any) -> Solver:
+    """Return a solver described by the docstring of its function and its options."""
     chosen = "".join(f" [{name}={value}]" for name, value in options.items())
-    return Rival(
+    return Solver(
         partial(run, **options), needs, package, (run.__doc__ or "").splitlines()[0] + chosen
     )
 
 
-RIVALS: dict[str, Rival] = {
+OTHER_SOLVERS: dict[str, Solver] = {
     "sklearn-incremental": entry(sklearn_incremental, "sklearn.decomposition", "scikit-learn"),
     "sklearn-randomized": entry(sklearn_randomized, "sklearn.decomposition", "scikit-learn"),
     "sklearn-covariance": entry(sklearn_covariance, "sklearn.decomposition", "scikit-learn"),
@@ -252,4 +252,4 @@ RIVALS: dict[str, Rival] = {
     "block-krylov-4": entry(krylov, "numpy", "numpy", passes=4),
     "nystrom-krylov": entry(nystrom, "numpy", "numpy"),
 }
-"""Every rival by name; a name with a number is the same peer with that many iterations or passes."""
+"""Solvers by name; a number in a name is the number of iterations or passes."""
