@@ -9,8 +9,8 @@ import pytest
 pytest.importorskip("matplotlib")
 
 from eigengame import experiments
-from eigengame.experiments import Claim
-from eigengame.experiments._figures import panels
+from reproduction import Claim
+from reproduction.figures import panels
 
 
 def stand_in(fails=False):
@@ -41,9 +41,9 @@ def stand_in(fails=False):
 def two_experiments(monkeypatch):
     names = {"counts": "a number", "breaks": "nothing"}
     monkeypatch.setattr(experiments, "EXPERIMENTS", names)
-    monkeypatch.setattr("eigengame.experiments.page.EXPERIMENTS", names)
-    monkeypatch.setitem(sys.modules, "eigengame.experiments.counts", stand_in())
-    monkeypatch.setitem(sys.modules, "eigengame.experiments.breaks", stand_in(fails=True))
+    monkeypatch.setattr("reproduction.page.EXPERIMENTS", names)
+    monkeypatch.setitem(sys.modules, "reproduction.?counts", stand_in())
+    monkeypatch.setitem(sys.modules, "reproduction.?breaks", stand_in(fails=True))
 
 
 def test_without_a_name_it_lists_what_there_is(run):

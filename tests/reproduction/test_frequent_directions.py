@@ -1,0 +1,59 @@
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from eigengame import metrics, testing
+from reproduction import frequent_directions as experiment
+
+N, D, K, L = 64, 12, 4, 8
+
+
+@pytest.fixture(scope="module")
+def seen(results):
+    return results("frequent-directions")
+
+
+def test_a_sharded_sketch_meets_the_bound_of_its_two_levels():
+    problem = testing.rows_with(testing.linear(D), N)
+    rows = jnp.asarray(problem.data, jnp.float32)
+    sketch = np.asarray(_sketches.sharded(rows, K, L, 2).sketch, np.float64)
+    gone = problem.data.T @ problem.data - sketch.T @ sketch
+    tail = problem.eigenvalues[K:].sum() / (L - K)
+    assert np.linalg.norm(gone, 2) <= 2 * tail
+
+
+def test_the_second_look_is_the_best_of_the_three_answers():
+    problem = testing.rows_with(testing.linear(D), N, seed=1)
+    found = _sketches.components_of(jnp.asarray(problem.data, jnp.float32), K, L, 2)
+    angles = {
+        name: metrics.angular_error(np.asarray(one), problem.components).max()
+        for name, one in found.items()
+    }
+    assert angles["recovered"] <= min(angles.values()) + 1e-6
+    assert all(one.shape == (K, D) for one in found.values())
+
+
+def test_multipliers_are_made_of_the_times_of_shards_and_of_what_merges_them():
+    results = {
+        "size": {"n": 64, "l": 8},
+        "seconds": {"rows": [16, 32, 64], "sketch": [1.0, 2.0, 4.0], "merge": 0.5},
+    }
+    costs = experiment.multipliers(results)
+    assert costs["shards"] == [1, 2, 4]
+    # Times in proportion to rows are the model itself.
+    np.testing.assert_allclose(costs["stacked"], costs["model"])
+    np.testing.assert_allclose(costs["model"], [1.25, 1.0, 1.25])
+    np.testing.assert_allclose(costs["in pairs"], [1.0, 0.625, 0.5])
+
+
+def test_times_are_of_every_doubling_of_the_rows():
+    rows = jnp.asarray(testing.rows_with(testing.linear(D), N).data, jnp.float32)
+    taken = _sketches.seconds_by_rows(rows, K, L, repeats=1)
+    assert list(taken) == [16, 32, 64]
+    assert all(0 < one < 60 for one in taken.values())
+
+
+def test_recovered_components_are_found_on_both_spectra(seen):
+    for one in seen["found"].values():
+        assert one["kinds"]["recovered"]["streak"] == [seen["size"]["k"]]
+        assert len(one["kinds"]["EigenGame"]["streak"]) == experiment.PASSES
