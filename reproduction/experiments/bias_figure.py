@@ -44,9 +44,7 @@ def _draw_batches(axes: Axes, results: Results) -> None:
             x, seen["mean"], marker, color=COLOURS[name], label=f"{label_of(name)}: mean of draws"
         )
     chance = streams["Gaussian"]["GHA"]["plain"]["chance"]
-    axes.plot(
-        x, chance, ":", color=COLOURS["GHA"], linewidth=1, label="what chance alone gives these"
-    )
+    axes.plot(x, chance, ":", color=COLOURS["GHA"], linewidth=1, label="standard error of these")
     axes.set(
         xscale="log",
         yscale="log",
@@ -68,7 +66,7 @@ def _draw_cosines(axes: Axes, results: Results) -> None:
     axes.axhline(0, color="#999999", linewidth=0.8)
     axes.set(xscale="log", xlabel="rows in a batch", ylim=(-1.05, 1.05))
     axes.set_ylabel("cosine to the full gradient")
-    axes.set_title("where EigenGame's expected gradient points")
+    axes.set_title("direction of EigenGame's expected gradient")
     axes.legend(fontsize=7)
 
 
@@ -80,7 +78,7 @@ def _draw_memory(axes: Axes, results: Results) -> None:
     for (kept, seen), colour in zip(memory["kept"].items(), SHADES[1:], strict=False):
         axes.errorbar(
             x, seen["bias"], seen["chance"], fmt="o-", markersize=4, color=colour,
-            linewidth=1.2, label=f"{kept} players remember",
+            linewidth=1.2, label=f"memory of {kept} players",
         )  # fmt: skip
         axes.plot(x, seen["tangent"], "--", color=colour, linewidth=0.9)
     axes.set(xscale="log", yscale="log", xlabel=f"rows seen, in batches of {memory['batch']}")

@@ -1,8 +1,9 @@
-"""Which edge filter a map is most like, and what is kept of large arrays."""
+"""The best edge filter for a map, and the reduction of large arrays."""
 
 import numpy as np
+
 from reproduction.experiments.resnet.edges import edges_of, scrambled
-from reproduction.experiments.resnet.reduced import BINS, SIDE, extremes, reduced, whole_numbers
+from reproduction.experiments.resnet.maps import BINS, SIDE, as_integers, extremes, reduced
 
 POINTS = 16
 LINE = (np.arange(POINTS) + 0.5) / POINTS - 0.5
@@ -26,20 +27,20 @@ def test_a_gabor_filter_of_any_phase_is_found_with_its_waves_and_direction():
         assert found.fit > found.chance
 
 
-def test_a_laplacian_of_gaussian_is_told_from_a_gabor_filter():
+def test_a_laplacian_of_gaussian_is_distinguished_from_a_gabor_filter():
     r2 = (X - 0.25) ** 2 + Y**2
     (found,) = edges_of(((1 - r2 / (2 * 0.12**2)) * np.exp(-r2 / (2 * 0.12**2)))[None])
     assert found.kind == "LoG"
     assert found.fit > 0.999
 
 
-def test_noise_is_like_no_filter_and_a_flat_map_like_none_at_all():
+def test_noise_fits_no_filter_well_and_a_flat_map_has_fit_zero():
     noise, flat = edges_of(np.stack([RNG.normal(size=(POINTS, POINTS)), np.ones((POINTS, POINTS))]))
     assert noise.fit < 0.15
     assert flat.fit == flat.chance == 0
 
 
-def test_a_scrambled_map_keeps_its_power_spectrum_and_nothing_else():
+def test_a_scrambled_map_has_the_same_power_spectrum_and_other_phases():
     picture = gabor(1.0, 30, 0.7) + 0.3 * RNG.normal(size=(POINTS, POINTS))
     other = scrambled(picture, RNG)
     spectra = [np.abs(np.fft.fft2(one - one.mean())) for one in (picture, other)]
@@ -56,12 +57,12 @@ def test_maps_are_reduced_by_means_over_squares():
     np.testing.assert_array_equal(reduced(small), small)
 
 
-def test_maps_are_kept_as_whole_numbers_of_their_largest():
-    assert whole_numbers(np.array([[0.5, -1.0], [0.0, 0.25]])) == [[50, -99], [0, 25]]
-    assert whole_numbers(np.zeros((1, 2))) == [[0, 0]]
+def test_maps_are_stored_as_integers_relative_to_the_largest():
+    assert as_integers(np.array([[0.5, -1.0], [0.0, 0.25]])) == [[50, -99], [0, 25]]
+    assert as_integers(np.zeros((1, 2))) == [[0, 0]]
 
 
-def test_long_vectors_are_kept_by_their_extremes():
+def test_long_vectors_are_stored_by_their_extremes():
     values = RNG.normal(size=1000)
     low, high = extremes(values)
     assert len(low) == BINS

@@ -3,7 +3,8 @@ import numpy as np
 import pytest
 
 from eigengame import metrics, testing
-from reproduction import frequent_directions as experiment
+from reproduction.experiments import frequent_directions as experiment
+from reproduction.experiments import frequent_directions_sketches as sketches
 
 N, D, K, L = 64, 12, 4, 8
 
@@ -13,10 +14,10 @@ def seen(results):
     return results("frequent-directions")
 
 
-def test_a_sharded_sketch_meets_the_bound_of_its_two_levels():
+def test_a_sharded_sketch_satisfies_the_bound_of_two_levels():
     problem = testing.rows_with(testing.linear(D), N)
     rows = jnp.asarray(problem.data, jnp.float32)
-    sketch = np.asarray(_sketches.sharded(rows, K, L, 2).sketch, np.float64)
+    sketch = np.asarray(sketches.sharded(rows, K, L, 2).sketch, np.float64)
     gone = problem.data.T @ problem.data - sketch.T @ sketch
     tail = problem.eigenvalues[K:].sum() / (L - K)
     assert np.linalg.norm(gone, 2) <= 2 * tail
@@ -24,7 +25,7 @@ def test_a_sharded_sketch_meets_the_bound_of_its_two_levels():
 
 def test_the_second_look_is_the_best_of_the_three_answers():
     problem = testing.rows_with(testing.linear(D), N, seed=1)
-    found = _sketches.components_of(jnp.asarray(problem.data, jnp.float32), K, L, 2)
+    found = sketches.components_of(jnp.asarray(problem.data, jnp.float32), K, L, 2)
     angles = {
         name: metrics.angular_error(np.asarray(one), problem.components).max()
         for name, one in found.items()
@@ -46,14 +47,34 @@ def test_multipliers_are_made_of_the_times_of_shards_and_of_what_merges_them():
     np.testing.assert_allclose(costs["in pairs"], [1.0, 0.625, 0.5])
 
 
-def test_times_are_of_every_doubling_of_the_rows():
+def test_times_are_measured_for_every_doubling_of_the_rows():
     rows = jnp.asarray(testing.rows_with(testing.linear(D), N).data, jnp.float32)
-    taken = _sketches.seconds_by_rows(rows, K, L, repeats=1)
+    taken = sketches.seconds_by_rows(rows, K, L, repeats=1)
     assert list(taken) == [16, 32, 64]
     assert all(0 < one < 60 for one in taken.values())
 
 
+@pytest.mark.slow
 def test_recovered_components_are_found_on_both_spectra(seen):
     for one in seen["found"].values():
         assert one["kinds"]["recovered"]["streak"] == [seen["size"]["k"]]
         assert len(one["kinds"]["EigenGame"]["streak"]) == experiment.PASSES
+
+
+def test_the_summary_depends_on_the_passes_that_find_all_components(stored):
+    results = stored("frequent-directions")
+    said = experiment.summary(results)
+    assert "remembered game: Frequent Directions needs the second pass." in said
+    assert "remembered game: one pass over the data is enough" in said
+    for found in results["found"].values():
+        found["kinds"]["sketch SVD"]["streak"] = found["kinds"]["recovered"]["streak"] = [3.0]
+    said = experiment.summary(results)
+    assert said.count("does not find all components in two passes") == 2
+
+
+def test_the_summary_depends_on_whether_pairs_undercut_the_model(stored):
+    results = stored("frequent-directions")
+    assert "the multiplier of the model is not a lower bound" in experiment.summary(results)
+    results["seconds"]["merge"] = 100.0
+    results["seconds"]["sketch"][-1] = 0.001
+    assert "the multiplier of the model is not undercut" in experiment.summary(results)

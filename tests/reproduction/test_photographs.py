@@ -1,10 +1,11 @@
-"""Crops of photographs: the same in every pass, as the network takes them."""
+"""Crops of photographs: repeatable, and in the form that the network expects."""
 
 import numpy as np
 import pytest
-from reproduction.experiments.resnet.photographs import MEANS, UNIT, Photographs
 
 from eigengame.sources import SourceError
+from reproduction.experiments.resnet import photographs
+from reproduction.experiments.resnet.photographs import MEANS, UNIT, Photographs
 
 Image = pytest.importorskip("PIL.Image", reason="pillow is not installed")
 
@@ -13,7 +14,7 @@ SIDE = 14
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Five photographs of noise whose short side is what crops of 14 ask for."""
+    """Five photographs of noise with the short side for crops of 14."""
     folder, rng = tmp_path_factory.mktemp("photographs"), np.random.default_rng(0)
     for i in range(5):
         pixels = rng.integers(0, 256, (16, 20 + i, 3), dtype=np.uint8)
@@ -65,7 +66,7 @@ def test_every_pass_sees_the_same_rows_and_another_seed_others(folder):
     assert any(not np.array_equal(rows[i][0], other[i][0]) for i in range(len(rows)))
 
 
-def test_labels_are_places_among_all_classes_whichever_are_taken(folder):
+def test_labels_are_indices_among_all_classes(folder):
     rows = Photographs(folder, size=SIDE, count=2, copies=2)
     assert rows.names == ["a thing 0", "a thing 2"]
     assert sorted(rows[i][1] for i in range(len(rows))) == [0, 0, 2, 2]
@@ -79,18 +80,18 @@ def test_photographs_are_resized_for_crops_of_another_size(folder):
     np.testing.assert_allclose(rows.crop(4, 0).mean(axis=(1, 2)), whole, atol=0.3)
 
 
-def test_a_folder_without_photographs_says_what_belongs_there(tmp_path, monkeypatch):
+def test_a_folder_without_photographs_is_an_error_that_names_the_files(tmp_path, monkeypatch):
     with pytest.raises(SourceError, match=r"wnid_label\.jpg.*EIGENGAME_DATA"):
         Photographs(tmp_path)
     with pytest.raises(SourceError, match=r"has no imagenet_sample_1000: give --data FOLDER"):
-        _photographs.folder_of(tmp_path)
-    (tmp_path / _photographs.PHOTOGRAPHS).mkdir()
+        photographs.folder_of(tmp_path)
+    (tmp_path / photographs.PHOTOGRAPHS).mkdir()
     monkeypatch.setenv("EIGENGAME_DATA", str(tmp_path))
     with pytest.raises(SourceError, match=r"has no resnet50_imagenet"):
-        _photographs.folder_of()
+        photographs.folder_of()
 
 
-def test_a_file_that_is_no_photograph_is_named(tmp_path):
+def test_a_file_that_is_not_an_image_is_named(tmp_path):
     (tmp_path / "n00000000_broken.jpg").write_bytes(b"no photograph")
-    with pytest.raises(SourceError, match=r"n00000000_broken\.jpg is no photograph .*: repair or"):
+    with pytest.raises(SourceError, match=r"n00000000_broken\.jpg is not an image .*: repair or"):
         Photographs(tmp_path, size=SIDE)

@@ -19,7 +19,6 @@ from eigengame.solver.plan import plan
 from eigengame.sources._base import ROTATED
 from reproduction.base import Results, Run
 from reproduction.curves import rounded
-from reproduction.experiments.resnet.claims import claims, reading, summary
 from reproduction.experiments.resnet.edges import edges_of
 from reproduction.experiments.resnet.figure import draw, extras
 from reproduction.experiments.resnet.maps import as_integers, extremes, reduced
@@ -31,6 +30,7 @@ from reproduction.experiments.resnet.photographs import (
     folder_of,
 )
 from reproduction.experiments.resnet.steps import play_steps, rewards_and_penalties
+from reproduction.experiments.resnet.text import claims, reading, summary
 from reproduction.protocol import Protocol
 
 __all__ = ["PAPER", "TITLE", "claims", "draw", "extras", "measure", "reading", "summary"]

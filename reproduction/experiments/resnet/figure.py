@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from reproduction.base import Results
-from reproduction.experiments.resnet.claims import SHOWN, block_sizes, relative_variance
+from reproduction.experiments.resnet.text import SHOWN, block_sizes, relative_variance
 from reproduction.figures import COLOURS, save
 
 ACROSS = 8
