@@ -23,7 +23,7 @@ def test_a_sharded_sketch_satisfies_the_bound_of_two_levels():
     assert np.linalg.norm(gone, 2) <= 2 * tail
 
 
-def test_the_second_look_is_the_best_of_the_three_answers():
+def test_the_second_pass_gives_the_best_of_the_three_estimates():
     problem = testing.rows_with(testing.linear(D), N, seed=1)
     found = sketches.components_of(jnp.asarray(problem.data, jnp.float32), K, L, 2)
     angles = {
@@ -34,7 +34,7 @@ def test_the_second_look_is_the_best_of_the_three_answers():
     assert all(one.shape == (K, D) for one in found.values())
 
 
-def test_multipliers_are_made_of_the_times_of_shards_and_of_what_merges_them():
+def test_multipliers_are_computed_from_the_times_of_shards_and_merges():
     results = {
         "size": {"n": 64, "l": 8},
         "seconds": {"rows": [16, 32, 64], "sketch": [1.0, 2.0, 4.0], "merge": 0.5},

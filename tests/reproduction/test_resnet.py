@@ -101,6 +101,7 @@ def test_enlarged_figures_are_written(quick):
         assert (folder / f"{name}.png").read_bytes()[:4] == b"\x89PNG"
 
 
+@pytest.mark.slow
 def test_the_real_network_classifies_photographs():
     need_data("resnet")
     import torch
