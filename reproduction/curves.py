@@ -38,6 +38,12 @@ def first_reach(iterations: Sequence[float], mean: Sequence[float], level: float
     return float(iterations[reached[0]]) if reached.size else None
 
 
+def log_slope(x: Sequence[float], y: Sequence[float]) -> float:
+    """Return the slope of the least-squares line on logarithmic axes, without points at zero."""
+    log_x, log_y = np.log([(a, b) for a, b in zip(x, y, strict=True) if b > 0]).T
+    return float(np.polyfit(log_x, log_y, 1)[0])
+
+
 def final(panel: Results, name: str, kind: str = "streak", step: str = "best") -> float:
     """Return the last value of an algorithm's mean curve."""
     return panel["runs"][name]["curves"][step][kind]["mean"][-1]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-from reproduction.curves import rounded
+from reproduction.curves import mean_curve, rounded
 
 GRID = (1e-3, 1e-4, 1e-5, 1e-6)
 """The paper's step sizes."""
@@ -65,6 +65,21 @@ class Tuned(NamedTuple):
     tried: dict[str, float]
     shown: dict[str, Any]
     seconds: float = 0.0
+
+    def record(
+        self, updates: int, every: int, kinds: Mapping[str, Callable[[Any], Any]], **more: Any
+    ) -> dict[str, Any]:
+        """Return what the results store: step sizes, iterations, and a mean curve of each kind."""
+        return {
+            "step": self.step,
+            "tried": self.tried,
+            "iterations": list(range(every, updates // every * every + 1, every)),
+            "curves": {
+                which: {kind: mean_curve(values(seen)) for kind, values in kinds.items()}
+                for which, seen in self.shown.items()
+            },
+            **more,
+        }
 
 
 def tune(runs: Runs, score: Callable[[Any], float], grid: Sequence[float] | None = GRID) -> Tuned:

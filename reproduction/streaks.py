@@ -12,7 +12,7 @@ from eigengame import metrics, testing
 from eigengame.algorithms import GHA, Alpha, Mu, Oja
 from eigengame.game import SymmetricRows
 from reproduction.base import Results, Run
-from reproduction.curves import mean_curve, rounded
+from reproduction.curves import rounded
 from reproduction.figures import draw_runs, panels
 from reproduction.protocol import GRID, Protocol, tune
 from reproduction.trials import Family, best_response, eigengame, seeded_runs
@@ -88,19 +88,15 @@ def measure_streaks(
                 every=every,
             )
             tuned = tune(runs, lambda seen: float(streaks(seen, angle, chosen).mean()), grid)
-            found[spectrum]["runs"][name] = {
-                "step": tuned.step,
-                "tried": tuned.tried,
-                "runtime": rounded(1000 * tuned.seconds / size.trials, 3),
-                "iterations": list(range(every, updates + 1, every)),
-                "curves": {
-                    which: {
-                        "streak": mean_curve(streaks(seen, angle, chosen)),
-                        "loose": mean_curve(streaks(seen, metrics.STREAK_ANGLE, chosen)),
-                    }
-                    for which, seen in tuned.shown.items()
+            found[spectrum]["runs"][name] = tuned.record(
+                updates,
+                every,
+                {
+                    "streak": lambda seen: streaks(seen, angle, chosen),
+                    "loose": lambda seen: streaks(seen, metrics.STREAK_ANGLE, chosen),
                 },
-            }
+                runtime=rounded(1000 * tuned.seconds / size.trials, 3),
+            )
     return {"angle": angle, "components": len(chosen), "size": vars(size), "panels": found}
 
 

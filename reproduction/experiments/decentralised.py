@@ -17,7 +17,7 @@ import numpy as np
 from eigengame import metrics, testing
 from eigengame.game import SymmetricRows
 from reproduction.base import Claim, Results, Run
-from reproduction.curves import mean_and_error, mean_curve
+from reproduction.curves import log_slope, mean_and_error, mean_curve
 from reproduction.experiments.decentralised_figure import draw_broadcasts
 from reproduction.experiments.decentralised_trials import family
 from reproduction.protocol import Protocol
@@ -246,8 +246,7 @@ def _growth(results: Results) -> str:
         means = {int(lag): average(cost[step]) for lag, cost in results["lag"].items()}
         points = [(lag, mean[0]) for lag, mean in means.items() if lag > free and mean]
         if len(points) > 1:
-            x, y = np.log(np.array(points)).T
-            slopes[step] = float(np.polyfit(x, y, 1)[0])
+            slopes[step] = log_slope(*zip(*points, strict=True))
     if not slopes:
         return "There are too few longer lags to see how iterations grow."
     said = []

@@ -40,8 +40,8 @@ def draw_broadcasts(
     lags = [point[0] for point in max(means["lag"].values(), key=len)]
     lag.set_xticks(lags, [f"{one:g}" for one in lags])
     lag.set_ylabel(f"until all {k} are within $\\pi/8$")
-    lag.set_title("iterations per broadcast", fontsize=9)
-    dropout.set_title("broadcasts lost at random", fontsize=9)
+    lag.set_title("delayed broadcasts", fontsize=9)
+    dropout.set_title("lost broadcasts", fontsize=9)
     dropout.legend(fontsize=7, frameon=False, loc="lower left", bbox_to_anchor=(0, 0.69))
     _draw_streaks(streaks, batches, names, k)
     return figure

@@ -109,25 +109,30 @@ def small_and_wrong(player: Results) -> tuple[int, int]:
 def claims(results: Results) -> list[Claim]:
     """Compare the paragraph of the figure with the results."""
     found = results["players"]["EigenGame"]
-    ratio, ratios, off = mean_ratio(found), np.array(found["ratio"]), np.array(found["angle"])
+    return ratio_claims(found, mean_ratio(found))
+
+
+def ratio_claims(found: Results, mean: float) -> list[Claim]:
+    """Compare the paragraph of the scree plot with the players of EigenGame and their mean ratio."""
+    ratios = np.array(found["ratio"])
     close, (small, wrong) = ratios <= OVERLAP, small_and_wrong(found)
     return [
         Claim(
             "The curves of Rayleigh quotients and utilities almost perfectly overlap.",
-            f"For {int(close.sum())} of {len(off)} players they differ by at most {OVERLAP:.0%} of the quotient, "
-            f"for the worst by {ratios.max():.0%}.",
+            f"For {int(close.sum())} of {len(ratios)} players of EigenGame they differ by at most {OVERLAP:.0%} of "
+            f"the quotient, for the worst by {ratios.max():.0%}.",
             bool(close.all()),
         ),
         Claim(
             f"The mean ratio of penalty to Rayleigh quotient is small: {PAPERS_RATIO} on ResNet-200.",
-            f"{ratio:.2g} here, with a median over the players of {np.median(ratios):.2g} (small: a mean of at "
-            "most twice the paper's).",
-            ratio <= 2 * PAPERS_RATIO,
+            f"{mean:.2g} here, with a median over the players of {np.median(ratios):.2g} (small: a mean of at most "
+            "twice the paper's).",
+            mean <= 2 * PAPERS_RATIO,
         ),
         Claim(
             "A small ratio implies that the solutions are eigenvectors.",
-            f"{small} players have a ratio of at most the paper's {PAPERS_RATIO}, and {wrong} of these "
-            f"are on average more than pi/8 from their component; the mean streak is {found['streak']:.1f}.",
+            f"{small} players of EigenGame have a ratio of at most the paper's {PAPERS_RATIO}, and {wrong} of "
+            f"these are more than pi/8 from their component; the streak is {found['streak']:.1f}.",
             wrong == 0,
         ),
     ]

@@ -5,6 +5,7 @@ import pytest
 from eigengame import testing
 from eigengame.game import random_players
 from eigengame.game.rows import DenseRows, SymmetricRows
+from reproduction.curves import log_slope
 from reproduction.experiments import bias
 from reproduction.experiments.bias_draws import GAMES, directions, gaussian_bias
 from tests import oracle
@@ -95,7 +96,7 @@ def test_the_first_batch_has_the_bias_of_its_size(seen):
 
 
 def test_a_slope_is_the_power_and_ignores_zeros():
-    assert bias.slope([1, 4, 16, 64], [8, 2, 0.5, 0]) == pytest.approx(-1)
+    assert log_slope([1, 4, 16, 64], [8, 2, 0.5, 0]) == pytest.approx(-1)
 
 
 def test_the_claim_of_the_bias_depends_on_its_slope(stored):

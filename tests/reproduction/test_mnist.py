@@ -1,6 +1,6 @@
 import pytest
 
-from reproduction.experiments import mnist
+from reproduction.experiments import mnist, mnist_text
 
 
 @pytest.fixture(scope="module")
@@ -61,14 +61,14 @@ def test_claims_depend_on_the_curves():
 
 def test_the_gap_is_to_methods_other_than_eigengame():
     panel = panel_of(WHOLE | {"EigenGame^R": (9, 12)})
-    assert mnist.leads_over(panel) == pytest.approx({"GHA": 5, "Oja": -0.75})
+    assert mnist_text.leads_over(panel) == pytest.approx({"GHA": 5, "Oja": -0.75})
 
 
 def test_a_decrease_within_two_standard_errors_does_not_count():
     def falls(by):
         worse = panel_of({"EigenGame": (8, 12 - by)}, error=0.3)
         panels = {"1024": panel_of({"EigenGame": (8, 12)}, error=0.4), "256": worse}
-        return mnist.degrades(panels, "EigenGame")
+        return mnist_text.degrades(panels, "EigenGame")
 
     assert not falls(0.9)
     assert falls(1.1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from reproduction.base import Claim, Results
-from reproduction.experiments.scree import OVERLAP, PAPERS_RATIO, small_and_wrong
+from reproduction.experiments.scree import ratio_claims
 
 PAPERS_ELBOWS = (2, 6)
 
@@ -51,40 +51,14 @@ def elbows(rayleigh: list[float], count: int = 2) -> list[int]:
 
 def claims(results: Results) -> list[Claim]:
     """Compare the section on ResNet-200 and appendix Spectrum with the results."""
+    steps = results["EigenGame"]
     return [
-        *_claims_of_steps(results),
+        *ratio_claims(steps, float(np.mean(steps["ratio"]))),
         _certified(results),
         _elbows(results),
         *_claims_of_blocks(results),
         _first_discriminates(results),
         _edge_filters(results),
-    ]
-
-
-def _claims_of_steps(results: Results) -> list[Claim]:
-    """Compare the paragraph of the scree plot with EigenGame by steps, the paper's algorithm."""
-    found = results["EigenGame"]
-    ratios = np.array(found["ratio"])
-    close, (small, wrong) = ratios <= OVERLAP, small_and_wrong(found)
-    return [
-        Claim(
-            "The curves of Rayleigh quotients and utilities almost perfectly overlap.",
-            f"For {int(close.sum())} of {len(ratios)} players of EigenGame they differ by at most {OVERLAP:.0%} of "
-            f"the quotient, for the worst by {ratios.max():.0%}.",
-            bool(close.all()),
-        ),
-        Claim(
-            f"The mean ratio of penalty to Rayleigh quotient is small: {PAPERS_RATIO}.",
-            f"{ratios.mean():.2g} after {found['updates']} updates of EigenGame, with a median over the players "
-            f"of {np.median(ratios):.2g} (small: a mean of at most twice the paper's).",
-            bool(ratios.mean() <= 2 * PAPERS_RATIO),
-        ),
-        Claim(
-            "A small ratio implies that the solutions are eigenvectors.",
-            f"{small} players of EigenGame have a ratio of at most the paper's {PAPERS_RATIO}, and "
-            f"{wrong} of these are more than pi/8 from their component; the streak is {found['streak']}.",
-            wrong == 0,
-        ),
     ]
 
 
