@@ -187,10 +187,11 @@ def _second_step(results: Results) -> str:
     )
     if circle is None or free is None:
         return f"{said} The thresholds cannot be compared, since one is missing."
-    stricter = "stricter" if free < circle else "not stricter"
+    if free >= circle:
+        return f"{said} The threshold on the sphere is not stricter than that of the lemma."
     return (
-        f"{said} The threshold of players that may move anywhere is {stricter} than that of the lemma: parents "
-        "that are not orthogonal leave a reward in their own plane, of kappa times the sine of the error."
+        f"{said} The threshold on the sphere is stricter than that of the lemma: parents that are not orthogonal "
+        "leave a reward in their own plane, of kappa times the sine of the error."
     )
 
 

@@ -81,7 +81,7 @@ def claims(results: Results) -> list[Claim]:
             "The projected gradient makes larger steps on the sphere.",
             "A step with the projection rotates a player by "
             + _each(results, [f"{row.min():.2f} to {row.max():.2f}" for row in ratios])
-            + " times as much as one without.",
+            + " times as much as one without (holds from 1 on).",
             bool((ratios >= 1).all()),
         ),
         Claim(

@@ -112,9 +112,8 @@ def _projection(found: Results) -> str:
     if not compared:
         return "EigenGame^R, GHA and mu were not run."
     return (
-        "Images are not centred, so that the first eigenvalue dominates and limits stable steps. EigenGame, "
-        f"without the projection, has a larger chosen step size than EigenGame^R, GHA and mu at {len(larger)} of "
-        f"{len(compared)} batch sizes."
+        "EigenGame, without the projection, has a larger chosen step size than EigenGame^R, GHA and mu at "
+        f"{len(larger)} of {len(compared)} batch sizes."
     )
 
 

@@ -93,27 +93,27 @@ def claims(results: Results) -> list[Claim]:
             f"Largest final angle of {K} players from {results['size']['trials']} random starts, in units of "
             "theta_tol: "
             + ", ".join(f"{np.max(one['angles']) / one['tolerance']:.2f}" for one in seen)
-            + f", for theta_tol = {said}.",
+            + f", for theta_tol = {said} (holds up to 1, with all turns finished).",
             all(one["done"] and np.max(one["angles"]) <= one["tolerance"] for one in seen),
         ),
         Claim(
             "A player whose gradient is within rho_i is within pi rho_i / g_i + 8 c_i of its component.",
             "Largest angle, in units of that bound: "
             + ", ".join(f"{np.max(one['share of the lemma']):.2g}" for one in seen)
-            + f", for theta_tol = {said}.",
+            + f", for theta_tol = {said} (holds up to 1).",
             all(np.max(one["share of the lemma"]) <= 1 for one in seen),
         ),
         Claim(
             "No player needs more than t_i iterations (by the rule that does not depend on scale).",
             f"The bound is {_power(min(ratio.min() for ratio in ratios))} to "
-            f"{_power(max(ratio.max() for ratio in ratios))} times the iterations used.",
+            f"{_power(max(ratio.max() for ratio in ratios))} times the iterations used (holds from 1 on).",
             all(bool((ratio >= 1).all()) for ratio in ratios),
         ),
         Claim(
             "All players together need at most T_k iterations.",
             "T_k, without its unstated constant, is "
             + ", ".join(_power(total) for total in totals)
-            + f" times the iterations used, for theta_tol = {said}.",
+            + f" times the iterations used, for theta_tol = {said} (holds from 1 on).",
             all(total >= 1 for total in totals),
         ),
         Claim(

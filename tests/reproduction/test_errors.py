@@ -89,12 +89,12 @@ def test_the_summary_depends_on_whether_the_example_has_a_step(stored):
 def test_the_summary_compares_the_thresholds_of_circle_and_sphere(stored):
     results = stored("errors")
     said = errors.summary(results)
-    assert "is stricter than that of the lemma" in said
+    assert "on the sphere is stricter than that of the lemma" in said
     assert "nearer to arcsin(1/kappa) = 5.7 than to the paper's 18 degrees" in said
     second = results["games"]["another parent"]
     second["sphere"]["played"] = [90.0 if error > 19 else 0.0 for error in results["errors"]]
     said = errors.summary(results)
-    assert "is not stricter than that of the lemma" in said
+    assert "on the sphere is not stricter than that of the lemma" in said
     assert "nearer to the paper's 18 than to arcsin(1/kappa) = 5.7 degrees" in said
     assert "nearer to the paper's 18" in errors.claims(results)[2].measured
     second["sphere"]["played"] = [0.0] * len(results["errors"])
