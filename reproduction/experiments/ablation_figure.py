@@ -19,7 +19,7 @@ def draw_ablation(results: Results, footnote: Iterable[int]) -> Figure:
     figure, axes = panels(len(shown), rows=2, height=2.8)
     for (above, below), (spectrum, panel) in zip(axes.T, shown.items(), strict=True):
         above.set_title(f"{spectrum} spectrum")
-        # Three of the four curves coincide: the wide ones stay visible below the thin ones.
+        # Curves may coincide: the wide ones stay visible below the thin ones.
         for (game, kept), colour, width in zip(
             panel["EigenGame"].items(), SERIES, (1.6, 5.0, 3.0, 1.2), strict=True
         ):

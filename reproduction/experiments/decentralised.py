@@ -89,7 +89,7 @@ def _on_matrix(run: Run, size: Any, lag: int = 1, dropout: float = 0.0) -> Resul
     cost = {}
     for step in size.steps:
         seen = play_trials(one, step, begun, rows, truth, _streak, updates=size.updates, every=1)
-        cost[f"{step:g}"] = {"taken": reaching(seen), "heard": (1 - dropout) / lag}
+        cost[f"{step:g}"] = {"taken": iterations_to_all(seen), "heard": (1 - dropout) / lag}
     return cost
 
 
@@ -109,7 +109,10 @@ def _on_batches(run: Run, size: Any) -> Results:
             one, STEP, begun, rows, truth, _streak, updates=size.stream, every=1, order=order
         )
         every = max(1, size.stream // 200)
-        kept["runs"][name] = {"taken": reaching(seen), "streak": mean_curve(seen[:, ::every])}
+        kept["runs"][name] = {
+            "taken": iterations_to_all(seen),
+            "streak": mean_curve(seen[:, ::every]),
+        }
         kept["iterations"] = list(range(1, size.stream + 1, every))
     return kept
 
@@ -118,7 +121,7 @@ def _streak(components: jax.Array, truth: jax.Array) -> jax.Array:
     return metrics.streak_of(metrics.angular_error(components, truth))
 
 
-def reaching(seen: np.ndarray) -> list[int | None]:
+def iterations_to_all(seen: np.ndarray) -> list[int | None]:
     """Return the first iteration with all components in each trial, for streaks (trials, updates)."""
     return [int(1 + one.argmax()) if one.any() else None for one in seen == K]
 

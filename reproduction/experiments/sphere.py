@@ -58,7 +58,7 @@ def measure(run: Run) -> Results:
         "step": STEP,
         "size": vars(size),
         "iterations": list(range(0, size.updates + 1, size.every)),
-        "way": rounded(turned_up(ways["EigenGame^R"][SHOWN])),
+        "way": rounded(with_positive_ends(ways["EigenGame^R"][SHOWN])),
         "angles": rounded(angles["EigenGame^R"]),
         "ends": {name: rounded(angle[:, -1]) for name, angle in angles.items()},
     }
@@ -137,7 +137,7 @@ def extras(results: Results, folder: Path) -> None:
     )
 
 
-def turned_up(way: np.ndarray) -> np.ndarray:
+def with_positive_ends(way: np.ndarray) -> np.ndarray:
     """Flip the signs of paths (points, players, d) so that each player ends on a positive axis.
 
     Utilities are even in every player, so that the game does not change.

@@ -24,7 +24,7 @@ def cost(*taken, heard=1.0):
 
 def test_the_first_iteration_with_all_components_counts():
     streaks = np.array([[0, K, 3, K], [1, 2, 3, K], [K, K, K, K], [0, 1, 2, 3]])
-    assert decentralised.reaching(streaks) == [2, 4, 1, None]
+    assert decentralised.iterations_to_all(streaks) == [2, 4, 1, None]
 
 
 def test_costs_are_means_received_broadcasts_and_geometric_means_of_ratios():

@@ -41,7 +41,7 @@ def test_flipping_the_sign_of_players_does_not_change_the_game():
         signs * oracle.algorithm_2(root, players, 0.01),
     )
     way = np.stack([players, -np.eye(3)])
-    np.testing.assert_allclose(sphere.turned_up(way), np.stack([-players, np.eye(3)]))
+    np.testing.assert_allclose(sphere.with_positive_ends(way), np.stack([-players, np.eye(3)]))
 
 
 def test_an_arrival_counts_only_if_no_player_leaves_again():
