@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 import eigengame as eg
-from eigengame.experiments._resnet import RESNET200, ResNet, block_names
+from reproduction.experiments.resnet.network import RESNET200, ResNet, block_names
 
 ROWS, SIDE, IMAGENET = 128, 224, 1_281_167
 WARM = 20

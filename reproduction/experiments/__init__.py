@@ -1,0 +1,1 @@
+"""The experiments, one module each; `<name>_*` modules and packages hold their parts."""

@@ -1,0 +1,113 @@
+"""Properties of every experiment: its module, its record, and the page of the documentation."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from reproduction import EXPERIMENTS, experiment, page
+from reproduction.base import Claim
+from reproduction.record import read_results
+from tests.reproduction.conftest import DOCS
+
+SMALLEST = "sphere"
+"""The experiment that the fast tests run from end to end."""
+
+
+def test_every_experiment_has_a_module_of_its_name():
+    for name in EXPERIMENTS:
+        one = experiment(name)
+        assert one.TITLE
+        assert one.PAPER
+        for part in ("measure", "claims", "draw", "summary", "reading"):
+            assert callable(getattr(one, part))
+
+
+def test_every_module_belongs_to_an_experiment():
+    folder = Path(page.__file__).parent / "experiments"
+    names = [name.replace("-", "_") for name in EXPERIMENTS]
+    for path in folder.iterdir():
+        assert path.name.startswith("__") or path.stem.startswith(tuple(names))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[] if name == SMALLEST else pytest.mark.slow)
+        for name in EXPERIMENTS
+    ],
+)
+def test_a_quick_run_writes_numbers_claims_and_figures(name, quick):
+    folder = quick(name)
+    results = read_results(folder)
+    assert results["quick"] is True
+    assert results["experiment"] == name
+    claims = json.loads((folder / "claims.json").read_text())
+    assert claims
+    for claim in claims:
+        assert set(claim) == {"claim", "measured", "holds"}
+        assert isinstance(claim["holds"], bool)
+        assert claim["claim"].endswith(".")
+        assert re.search(r"\d", claim["measured"])
+    assert (folder / "figure.png").read_bytes()[:4] == b"\x89PNG"
+    assert (folder / "figure.svg").read_text().rstrip().endswith("</svg>")
+    assert (folder / "results.json").stat().st_size < 300_000
+    assert "a quick run, too small for conclusions" in page.page(folder.parent)
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_stored_claims_follow_from_the_stored_results(name, stored):
+    results = stored(name)
+    assert results["quick"] is False
+    recorded = json.loads((DOCS / "reproduction" / name / "claims.json").read_text())
+    assert recorded == [claim._asdict() for claim in experiment(name).claims(results)]
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_texts_are_made_of_sentences(name, stored):
+    module, results = experiment(name), stored(name)
+    for text in (module.summary(results), module.reading(results)):
+        assert text[0].isupper() or text[0].isdigit() or text[0] == "`"
+        assert text.endswith(".")
+        assert "  " not in text
+        assert not re.search(r"\bNone\b|\bnan\b|\binf\b", text)
+
+
+def test_the_page_of_the_documentation_follows_from_the_stored_results():
+    made = page.page(DOCS / "reproduction", "reproduction/")
+    assert (DOCS / "reproduction.md").read_text() == made
+
+
+def test_a_table_marks_claims_that_do_not_hold():
+    table = page.claims_table(
+        [Claim("It is so | or not.", "1 < 2", False), Claim("It is.", "1", True)]
+    )
+    assert table.splitlines()[2:] == [
+        r"| It is so \| or not. | 1 < 2 | **no** |",
+        "| It is. | 1 | yes |",
+    ]
+
+
+def test_a_folder_without_results_is_an_error_with_the_command_to_run(tmp_path):
+    with pytest.raises(ValueError, match="run python -m reproduction all"):
+        page.page(tmp_path)
+
+
+def test_the_errata_page_has_the_numbers_of_the_stored_results(stored):
+    errata, results = (DOCS / "errata.md").read_text(), stored("resnet")
+    mean, layers = results["mean"], results["layers"]
+    block = sum(
+        share
+        for share, layer in zip(results["readings"]["centred"]["shares"][0], layers, strict=True)
+        if layer["block"] == 1
+    )
+    assert f"{mean['angle']:.2g} rad from the mean activation" in errata
+    assert f"accounts for {100 * mean['share']:.1f} % of its Rayleigh quotient" in errata
+    assert f"Block 1 has {100 * block:.0f} % of the first component" in errata
+
+
+def test_the_errata_page_names_tests_that_exist():
+    names = set(re.findall(r"`(test_\w+)`", (DOCS / "errata.md").read_text()))
+    found = "".join(path.read_text() for path in Path(__file__).parents[1].rglob("test_*.py"))
+    assert not {name for name in names if f"def {name}(" not in found}
