@@ -50,7 +50,7 @@ test: $(VENV)/.installed-test  ## run the tests (a few minutes on two cores)
 
 test-slow: $(VENV)/.installed-test  ## run the slow checks too
 	@echo "==> running every test, the slow ones included"
-	@$(BIN)/python -m pytest $(SPREAD) -m "slow or not slow"
+	@EIGENGAME_OPTIMIZE=1 $(BIN)/python -m pytest $(SPREAD) -m "slow or not slow"
 
 lint: $(VENV)/.installed-lint  ## check style and types
 	@echo "==> ruff and mypy"
@@ -88,4 +88,4 @@ docs: $(VENV)/.installed-docs  ## build the documentation into site/
 	@$(BIN)/mkdocs build --strict --quiet
 
 clean:  ## remove everything that was built
-	rm -rf $(VENV) site build dist demo.png
+	rm -rf $(VENV) .cache site build dist demo.png

@@ -1,7 +1,24 @@
-"""JAX as strict as it goes: float64 where meant, no silent broadcasting between ranks."""
+"""Settings of JAX for all tests: strict ranks, float64 available, and little time for compilation.
 
-import jax
-import pytest
+Most of the time of the tests is compilation of small programs. So programs are compiled without expensive
+optimisations, unless ``EIGENGAME_OPTIMIZE=1`` (as in `make test-slow`), and cached in a folder that all workers and
+the next run share. Processes that tests start inherit both settings.
+"""
+
+import os
+from pathlib import Path
+
+CACHE = Path(__file__).parents[1] / ".cache" / "jax"
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(CACHE))
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
+flags = os.environ.get("XLA_FLAGS", "")
+if os.environ.get("EIGENGAME_OPTIMIZE") != "1" and "optimization_level" not in flags:
+    flags += " --xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
+os.environ["XLA_FLAGS"] = flags
+
+import jax  # noqa: E402
+import pytest  # noqa: E402
 
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_rank_promotion", "raise")

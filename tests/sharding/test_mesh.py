@@ -24,7 +24,7 @@ def on_eight_devices(*parts):
         env=os.environ
         | {
             "PYTHONPATH": str(ROOT / "src"),
-            "XLA_FLAGS": "--xla_force_host_platform_device_count=8",
+            "XLA_FLAGS": f"{os.environ['XLA_FLAGS']} --xla_force_host_platform_device_count=8",
             "JAX_ENABLE_X64": "1",
             "JAX_PLATFORMS": "cpu",
         },

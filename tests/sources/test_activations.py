@@ -226,7 +226,8 @@ def test_a_function_is_told_from_others_by_its_program_and_what_it_closes_over()
 @pytest.mark.slow
 def test_devices_of_a_mesh_share_what_a_network_gives():
     root = Path(__file__).parents[2]
-    flags = {"XLA_FLAGS": "--xla_force_host_platform_device_count=4", "JAX_ENABLE_X64": "1"}
+    four = f"{os.environ['XLA_FLAGS']} --xla_force_host_platform_device_count=4"
+    flags = {"XLA_FLAGS": four, "JAX_ENABLE_X64": "1"}
     ran = subprocess.run(
         [sys.executable, "-m", "tests.sources.activations_on_a_mesh"],
         cwd=root,
