@@ -150,6 +150,24 @@ class Counting:
         return self.stop_after is not None and self.ended.count("batch") >= self.stop_after
 
 
+def test_callbacks_receive_the_number_of_batches_of_the_plan(monkeypatch):
+    """The rows of a batch depend on the number of players, not only on the data."""
+
+    class Tasks(Counting):
+        def __init__(self):
+            super().__init__()
+            self.subtasks = []
+
+        def on_fit_task_begin(self, estimator, context):
+            super().on_fit_task_begin(estimator, context)
+            self.subtasks.append(context.max_subtasks)
+
+    monkeypatch.setattr("eigengame.solver.plan.BATCH_BYTES", 2**12)
+    calls = Tasks()
+    EigenGamePCA(4, random_state=3).set_callbacks(calls).fit(X[:240])
+    assert calls.subtasks[1] == calls.ended.count("batch") == 240 // 24
+
+
 def test_callbacks_are_called_for_the_fit_its_passes_and_its_batches():
     calls = Counting()
     EigenGamePCA(4, batch_size=512, random_state=3, passes=2).set_callbacks(calls).fit(X)

@@ -245,6 +245,19 @@ def test_a_share_of_the_variance_is_reached_by_as_few_components_as_it_takes():
         assert ours.explained_variance_ratio_.sum() >= share
 
 
+def test_passes_of_all_fits_for_a_share_are_counted():
+    passes = []
+
+    class Noting:
+        def batch(self, at):
+            passes.extend([at.task] * at.ended)
+
+    pca = EigenGamePCA(0.3, random_state=0).fit(DIGITS, progress=Noting())
+    assert pca.n_components_ < 16
+    assert passes == ["remembered"] * 2  # sixteen components, then as many as needed
+    assert pca.n_passes_ == pca.outcome_.passes == 2
+
+
 def test_all_components_by_default():
     x = np.random.default_rng(0).normal(size=(50, 12)) * np.geomspace(1, 0.1, 12)
     pca = EigenGamePCA(random_state=0).fit(x)
