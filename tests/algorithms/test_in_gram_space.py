@@ -8,7 +8,7 @@ import pytest
 from eigengame import make, play_stream, testing
 from eigengame.algorithms import REGISTRY, InGramSpace, in_gram_space
 from eigengame.game import as_rows
-from eigengame.game.gram_space import basis_of
+from eigengame.game.gram_space import coordinates_of
 from eigengame.game.rows import DenseRows
 from eigengame.linalg import wide
 from eigengame.sharding.placement import placement_of
@@ -59,7 +59,7 @@ def test_players_stay_on_the_sphere_over_hundreds_of_updates():
 
 def test_overlaps_that_are_followed_and_not_measured_stay_true(monkeypatch):
     # Never measured again: in 400 updates that move little, overlaps made anew each time are off by 9e-6.
-    monkeypatch.setattr(in_gram_space, "overlaps_now", lambda wide, rows, known, step: known)
+    monkeypatch.setattr(in_gram_space, "current_overlaps", lambda wide, rows, known, step: known)
     stream = batches(20, np.float32) * 20
     played = play_stream(InGramSpace(make("oja", step_size=1e-4)), stream, k=K)
     v = np.asarray(played.components, np.float64)
@@ -71,7 +71,7 @@ def test_a_basis_leaves_out_what_is_not_there():
     vectors = rng.normal(size=(6, 40))
     vectors[3], vectors[4] = 0, vectors[1]
     coordinates, back, empty = (
-        np.asarray(one) for one in basis_of(jnp.asarray(vectors @ vectors.T))
+        np.asarray(one) for one in coordinates_of(jnp.asarray(vectors @ vectors.T))
     )
     assert empty.sum() == 2
     np.testing.assert_allclose(coordinates @ coordinates.T, vectors @ vectors.T, atol=1e-9)

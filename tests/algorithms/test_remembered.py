@@ -10,17 +10,17 @@ from eigengame import metrics, play, play_stream, testing
 from eigengame._play import _update
 from eigengame.algorithms import Remembered
 from eigengame.game import DenseRows, as_rows, as_symmetric_rows, random_players
-from eigengame.game.gram_space import cheaper_in_gram_space, equilibrium_of_all
-from eigengame.game.joint_round import joint_round
+from eigengame.game.gram_space import cheaper_in_gram_space, top_eigenvectors
+from eigengame.game.krylov_round import krylov_round
 from eigengame.game.memory import Memory, RememberedRows
-from eigengame.linalg.orthonormal import nearly_orthonormal
+from eigengame.linalg.orthonormal import reorthonormalise
 from eigengame.sharding.placement import ONE_DEVICE
 from tests.tolerance import assert_close
 
 K, D, M = 3, 20, 32
 RNG = np.random.default_rng(0)
 # As they are played: compiled whole. Operation by operation each is dozens of compilations.
-one_round = jax.jit(joint_round)
+one_round = jax.jit(krylov_round)
 merge = jax.jit(Remembered.merge, static_argnums=0)
 
 
@@ -66,7 +66,7 @@ def memory_of(seed, k, dtype="float64"):
 
 def test_rows_under_a_memory_are_the_stacked_rows_of_the_design():
     memory, x = memory_of(1, 5), RNG.normal(size=(M, D)) + 3
-    rows = RememberedRows.of(as_rows(x), memory, center=True).recalled()
+    rows = RememberedRows.of(as_rows(x), memory, center=True).with_past()
     mean, n = x.mean(axis=0), 70.0
     z = np.concatenate(
         [
@@ -88,7 +88,7 @@ def test_rows_under_a_memory_are_the_stacked_rows_of_the_design():
 def test_a_first_round_needs_no_product_with_the_memory():
     memory, x = memory_of(1, 5), RNG.normal(size=(M, D)) + 3
     new = RememberedRows.of(as_rows(x), memory, center=True)
-    whole = new.recalled()
+    whole = new.with_past()
     short = one_round(new, memory.players, new.scores(memory.players), memory.strengths)
     long = one_round(whole, memory.players, whole.scores(memory.players))
     np.testing.assert_allclose(short[2], long[2], rtol=1e-9)
@@ -110,10 +110,10 @@ def test_two_batches_remembered_whole_are_the_scatter_of_both_about_their_mean()
         assert angles_to(state, low, center=True).max() < 1e-6
 
 
-def test_a_joint_round_is_the_equilibrium_within_players_and_directions():
+def test_a_krylov_round_is_the_equilibrium_within_players_and_directions():
     rows, players = (
         as_rows(RNG.normal(size=(M, D))),
-        nearly_orthonormal(jnp.asarray(testing.orthogonal(D, 2)[:4])),
+        reorthonormalise(jnp.asarray(testing.orthogonal(D, 2)[:4])),
     )
     moved, scores, strengths = one_round(rows, players, rows.scores(players))
     m = np.asarray(rows.values.T @ rows.values)
@@ -130,7 +130,7 @@ def test_a_joint_round_is_the_equilibrium_within_players_and_directions():
 def test_rounds_reach_the_eigenvectors():
     problem = testing.rows_with(testing.harmonic(D), 60, seed=5)
     rows = as_rows(problem.data)
-    players = nearly_orthonormal(jnp.asarray(testing.orthogonal(D, 3)[:6]))
+    players = reorthonormalise(jnp.asarray(testing.orthogonal(D, 3)[:6]))
     scores = rows.scores(players)
     for _ in range(40):
         players, scores, _ = one_round(rows, players, scores)
@@ -318,12 +318,10 @@ def test_a_matrix_can_be_played_on_too():
     assert metrics.angular_error(np.asarray(played.components), problem.components).max() < 0.01
 
 
-def test_equilibrium_of_all_with_no_new_information_keeps_everything():
+def test_top_eigenvectors_with_no_new_information_keeps_everything():
     memory = memory_of(4, 5)
     none = jnp.zeros(D, bool)
-    players, strengths = equilibrium_of_all(
-        memory.players, memory.strengths, jnp.zeros((3, D)), none
-    )
+    players, strengths = top_eigenvectors(memory.players, memory.strengths, jnp.zeros((3, D)), none)
     assert_close(strengths, memory.strengths)
     assert metrics.angular_error(np.asarray(players), np.asarray(memory.players)).max() < 1e-7
 

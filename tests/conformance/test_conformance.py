@@ -16,7 +16,7 @@ import optax
 import pytest
 
 from eigengame import make, metrics, play, play_stream, testing
-from eigengame._play import _rounds, _update
+from eigengame._play import _block, _update
 from eigengame.algorithms import REGISTRY
 from eigengame.game import as_rows, random_players
 from eigengame.game.rayleigh_ritz import settle
@@ -76,7 +76,7 @@ plain_names = pytest.mark.parametrize("name", sorted(REGISTRY))
 def compiled():
     """Let go in the end of what was compiled for this table alone."""
     yield
-    _rounds.clear_cache()
+    _block.clear_cache()
     _update.clear_cache()
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from eigengame import metrics, play, testing
 from eigengame.algorithms import BestResponse
 from eigengame.game import as_rows, as_symmetric_rows, random_players
-from eigengame.game.best_response import best_responses, standing
+from eigengame.game.best_response import best_responses, with_scores
 from eigengame.game.rows import AffineRows
 from tests import oracle
 from tests.tolerance import assert_close
@@ -33,7 +33,7 @@ def three_directions(players, moves, i):
 def test_each_player_reaches_its_exact_maximum_over_its_three_directions(seed):
     players = np.asarray(random_players(seed, K, D, "float64"))
     moves = np.asarray(random_players(seed + 1, K, D, "float64"))
-    after, _, _ = answered(ROWS, standing(ROWS, players, moves))
+    after, _, _ = answered(ROWS, with_scores(ROWS, players, moves))
     for i in range(K):
         a = MATRIX.copy()
         for v in players[:i]:
@@ -48,7 +48,7 @@ def test_each_player_reaches_its_exact_maximum_over_its_three_directions(seed):
 def test_scores_follow_by_linearity_and_players_stay_unit(dtype):
     rows = as_rows(PROBLEM.data.astype(dtype))
     players = random_players(0, K, D, dtype)
-    now = standing(rows, players, 0 * players)
+    now = with_scores(rows, players, 0 * players)
     for _ in range(15):
         now, _, _ = answered(rows, now)
     assert_close(now.scores, rows.scores(now.players), factor=10)
@@ -88,7 +88,7 @@ def test_scores_of_moves_are_theirs_however_it_is_compiled(level):
     rows = AffineRows(as_rows(problem.data), jnp.ones(()), jnp.asarray(-1e-4))
     near = problem.components[::-1][:3] + 1e-9 * np.random.default_rng(0).normal(size=(3, 20))
     players = jnp.asarray(near / np.linalg.norm(near, axis=1, keepdims=True))
-    now = standing(rows, players, 0 * players)
+    now = with_scores(rows, players, 0 * players)
     for _ in range(20):
         now, _, _ = compiled(rows, now)
     assert_close(now.move_scores, rows.scores(now.moves), factor=10)

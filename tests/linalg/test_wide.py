@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from eigengame.game import DenseRows, pass_products
+from eigengame.game import DenseRows
 from eigengame.linalg import wide
 from eigengame.linalg.kernels import gram_space, passes
 
@@ -89,9 +89,9 @@ def test_kernels_of_a_pass_add_up_what_float64_does(players, d):
 def test_plain_passes_are_those_of_float64():
     (block,), rows = arrays(5, False, 300)
     x, w = np.asarray(rows, np.float64), np.asarray(block, np.float64)
-    scores = pass_products.scores_of(DenseRows(rows), block)
+    scores = DenseRows(rows).pass_scores(block)
     np.testing.assert_allclose(scores, x @ w.T, rtol=1e-5, atol=1e-4)
-    made = pass_products.with_directions(block, scores, DenseRows(rows))
+    made = DenseRows(rows).add_directions(block, scores)
     np.testing.assert_allclose(made, w + (x @ w.T).T @ x, rtol=1e-5, atol=1e-3)
 
 

@@ -11,7 +11,6 @@ import numpy as np
 
 from eigengame.algorithms import InGramSpace
 from eigengame.experiments._families import eigengame
-from eigengame.game.pass_products import scores_of
 from eigengame.game.sphere import random_players
 from eigengame.game.utilities import penalties, rewards
 from eigengame.solver.batches import Feed
@@ -71,5 +70,5 @@ def _update(algorithm: InGramSpace, rows: Any, state: Any) -> Any:
 @jax.jit
 def _gram(rows: Any, players: jax.Array) -> jax.Array:
     """Return one batch's inner products of scores, shape (k, k)."""
-    scores = scores_of(rows, players)
+    scores = rows.pass_scores(players)
     return rows.gram(scores, scores)

@@ -17,7 +17,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from eigengame.algorithms._base import features_of
+from eigengame.game.axes import PLAYERS, WHOLE
 from eigengame.game.rows import DenseRows, Rows, SymmetricRows
 from eigengame.sharding.cost import best_layout
 from eigengame.sharding.gather import whole
@@ -148,11 +148,9 @@ class Placement:
             return SymmetricRows(self.square(rows.matrix))
         return jax.tree.map(self.everywhere, rows)
 
-    def state(self, algorithm: Any, state: Any, k: int) -> Any:
-        """Place the state of an algorithm that was made for k players."""
-        if self.mesh is None:
-            return state
-        return jax.tree.map(self._leaf, state, features_of(algorithm, state, k))
+    def state(self, state: Any) -> Any:
+        """Place the state of an algorithm."""
+        return state if self.mesh is None else jax.tree.map(self._leaf, state, state.axes())
 
     def described(
         self, algorithm: Any, m: int, k: int, d: int, dtype: Any = jnp.float32
@@ -163,17 +161,16 @@ class Placement:
             sharding = None if self.mesh is None else self._sharding(spec)
             return jax.ShapeDtypeStruct(shape, dtype, sharding=sharding)
 
-        def leaf(one: Any, wide: bool) -> Any:
-            shape = (*one.shape[:-1], self.width(one.shape[-1])) if wide else one.shape
-            sharding = None if self.mesh is None else self._sharding(self._spec(one, wide))
-            return jax.ShapeDtypeStruct(shape, one.dtype, sharding=sharding)
+        def leaf(one: Any, axes: P) -> Any:
+            sharding = None if self.mesh is None else self._sharding(self._spec(one, axes))
+            return jax.ShapeDtypeStruct(self._shape(one, axes), one.dtype, sharding=sharding)
 
         rows = self.dense(
             array((self.height(m), self.width(d)), P("data", "features")),
             array((self.height(m),), P("data")),
         )
         state = jax.eval_shape(algorithm.init, jax.ShapeDtypeStruct((k, d), dtype))
-        return rows, jax.tree.map(leaf, state, features_of(algorithm, state, k))
+        return rows, jax.tree.map(leaf, state, state.axes())
 
     def gathered(self, values: jax.Array, *shape: int) -> jax.Array:
         """Return an array on one device, without what it was filled up with beyond `shape`."""
@@ -190,7 +187,7 @@ class Placement:
         wide = (last - first) * (self.width(d) // self.layout.features)
         return whole(self._put_own(filled(values, (wide,)), "features"))[:d]
 
-    def kept(self, algorithm: Any, state: Any, k: int) -> Any:
+    def kept(self, state: Any) -> Any:
         """Return a state, within jit, that stays where `state` puts it.
 
         Each new place would be a new compilation.
@@ -198,10 +195,10 @@ class Placement:
         if self.mesh is None:
             return state
 
-        def keep(leaf: jax.Array, wide: bool) -> jax.Array:
-            return jax.lax.with_sharding_constraint(leaf, self._sharding(self._spec(leaf, wide)))
+        def keep(leaf: jax.Array, axes: P) -> jax.Array:
+            return jax.lax.with_sharding_constraint(leaf, self._sharding(self._spec(leaf, axes)))
 
-        return jax.tree.map(keep, state, features_of(algorithm, state, k))
+        return jax.tree.map(keep, state, state.axes())
 
     def kept_features(self, values: jax.Array) -> jax.Array:
         """Return one number for each feature (d,), within jit, that stay where `per_feature` puts them."""
@@ -209,16 +206,17 @@ class Placement:
             return values
         return jax.lax.with_sharding_constraint(values, self._sharding(P("features")))
 
-    def _leaf(self, leaf: jax.Array, wide: bool) -> jax.Array:
-        """Place one array of a state; `wide` where its last axis is features."""
-        shape = (*leaf.shape[:-1], self.width(leaf.shape[-1])) if wide else leaf.shape
-        return self._put(filled(leaf, shape), self._spec(leaf, wide))
+    def _leaf(self, leaf: jax.Array, axes: P) -> jax.Array:
+        """Place one array of a state."""
+        return self._put(filled(leaf, self._shape(leaf, axes)), self._spec(leaf, axes))
 
-    def _spec(self, leaf: jax.Array, wide: bool) -> P:
+    def _shape(self, leaf: jax.Array, axes: P) -> tuple[int, ...]:
+        """Return the shape of an array of a state with its features filled up."""
+        return leaf.shape if axes == WHOLE else (*leaf.shape[:-1], self.width(leaf.shape[-1]))
+
+    def _spec(self, leaf: jax.Array, axes: P) -> P:
         """Return how an array of a state is split."""
-        if not wide:
-            return P()
-        return P("features") if leaf.ndim == 1 else self._players_spec(leaf.shape[0])
+        return self._players_spec(leaf.shape[0]) if axes == PLAYERS else axes
 
     def _players_spec(self, count: int) -> P:
         """Return how players are split: as a whole where their number does not divide."""

@@ -36,6 +36,11 @@ class SharedRows(DenseRows):
         assert self.mesh is not None
         return int(self.mesh.shape["data"])
 
+    @property
+    def one_device(self) -> bool:
+        """Kernels are for one device: rows on a mesh use plain products."""
+        return False
+
     def scores(self, players: jax.Array) -> jax.Array:
         r"""Return $Z V^\top$, each row's where the row is."""
         players = self._kept(players, self._players, "features")

@@ -170,7 +170,7 @@ def divisor(weight: float, rows: int, *, fading: bool) -> float:
 
 def from_stream(seen: stream.Stream, options: Options) -> Fitted:
     """Return what a remembered game holds after one pass, or so far."""
-    memory, k = seen.state.memory, seen.state.like.shape[0]
+    memory, k = seen.state.memory, seen.state.k
     scale = scale_of(seen.moments, seen.rows, fading=options.forget < 1)
     found = Found(
         np.asarray(memory.players)[:k],
@@ -262,7 +262,7 @@ def _steps(route: str, reading: Reading, k: int, options: Options) -> Fitted:
     unit = _unit(first, mean, d, place)
     begun = random_players(options.seed, k, d, options.dtype)
     algorithm = _with_step_size(route, first, begun, options, mean, unit, place)
-    state = place.state(algorithm, algorithm.init(begun), k)
+    state = place.state(algorithm.init(begun))
     for _ in range(options.passes):
         state = reading.fold(
             lambda state, batch, _: _plain_step(algorithm, place, batch, state, mean, unit),
@@ -333,7 +333,7 @@ def _with_step_size(
         settings["step_size"] = 0.25 if options.step_size is None else options.step_size
     if "eigenvalues" in fields:
         plain, k = Remembered(), len(players)
-        state = place.state(plain, plain.init(players), k)
+        state = place.state(plain.init(players))
         state = _plain_step(plain, place, first, state, mean, unit)
         strengths = whole(state.memory.strengths).astype(np.float64)
         # Strictly falling, as the theorem asks, also where the batch has repeated values.
@@ -353,10 +353,7 @@ def _plain_step(
 ) -> Any:
     """Return the state after one batch of centred rows in the given unit."""
     scaled = (rows.centred(mean).values / unit).astype(play_dtype(rows))
-    k = jax.eval_shape(algorithm.components, state).shape[0]
-    return place.kept(
-        algorithm, algorithm.update(replace(rows, values=scaled, mean=None), state)[0], k
-    )
+    return place.kept(algorithm.update(replace(rows, values=scaled, mean=None), state)[0])
 
 
 def _unit(rows: DenseRows, mean: jax.Array | None, d: int, place: Placement) -> float:

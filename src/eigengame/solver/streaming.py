@@ -69,8 +69,8 @@ def begin(
 ) -> Stream:
     """Return a game in which nothing has been seen."""
     players = drawn(algorithm.players_for(k, d), d, dtype, seed)
-    state = algorithm.remember_nothing(jax.device_put(players), k)
-    state = place.state(algorithm, state, k)
+    state = algorithm.empty_state(jax.device_put(players), k)
+    state = place.state(state)
     start = (0, place.players(players[:k]))
     return Stream(state, no_moments(d, dtype, place), 0, (start, start))
 
@@ -178,7 +178,7 @@ def _step(
     if algorithm.forget == 1 and isinstance(rows, DenseRows):
         rows = replace(rows, mean=own.mean)
     state, _ = algorithm.update(rows, state)
-    state = place.kept(algorithm, state, state.like.shape[0])
+    state = place.kept(state)
     moments = kept_moments(moments, place)
     return state, moments, algorithm.components(state)
 
@@ -215,7 +215,7 @@ def so_far(seen: Stream) -> dict[str, float]:
     """Return figures of a stream worth watching: the share of variance explained, and the streak."""
     if any_spread(seen):  # Only together could processes say, and not all of them are watched.
         return {}
-    k, memory = seen.state.like.shape[0], seen.state.memory
+    k, memory = seen.state.k, seen.state.memory
     total = float(np.sum(np.asarray(seen.moments.scatter, np.float64)))
     share = (
         float(np.sum(np.asarray(memory.strengths, np.float64)[:k])) / total if total > 0 else 0.0

@@ -14,12 +14,13 @@ import jax
 import numpy as np
 
 from eigengame.algorithms import Remembered
-from eigengame.algorithms.in_gram_space import REMEASURED, overlaps_now
+from eigengame.algorithms.in_gram_space import REMEASURED, current_overlaps
 from eigengame.algorithms.remembered import RememberedState
 from eigengame.game.rows import DenseRows
+from eigengame.linalg import offload
 from eigengame.linalg.autotune import jit_without_autotune
-from eigengame.linalg.offload import ON_HOST, orthonormal
-from eigengame.linalg.orthonormal import nearly_orthonormal, whiten
+from eigengame.linalg.offload import ON_HOST
+from eigengame.linalg.orthonormal import reorthonormalise, whiten
 from eigengame.linalg.products import full_product
 from eigengame.linalg.wide import overlaps_of
 from eigengame.solver.moments import (
@@ -67,13 +68,13 @@ def one_pass(
         tell=lambda wide: so_far(wide.seen),
     )
     # Players are as orthonormal as inner products of rows tell, which lose digits where rows are much alike.
-    tidy = orthonormal if hosted else _tidied
+    tidy = offload.reorthonormalise if hosted else _tidied
     state = wide.seen.state
     memory = state.memory._replace(players=tidy(state.memory.players))
     return wide.seen._replace(state=state._replace(memory=memory))
 
 
-_tidied, _overlaps = jit_without_autotune(nearly_orthonormal), jit_without_autotune(overlaps_of)
+_tidied, _overlaps = jit_without_autotune(reorthonormalise), jit_without_autotune(overlaps_of)
 
 
 def begun(algorithm: Remembered, k: int, d: int, dtype: Any, seed: int) -> WideStream:
@@ -89,7 +90,7 @@ def begun(algorithm: Remembered, k: int, d: int, dtype: Any, seed: int) -> WideS
 
 def _begun_on_host(algorithm: Remembered, k: int, d: int, dtype: Any, seed: int) -> WideStream:
     """Return the same with its players on the host."""
-    state = algorithm.remember_nothing(drawn(algorithm.players_for(k, d), d, dtype, seed), k)
+    state = algorithm.empty_state(drawn(algorithm.players_for(k, d), d, dtype, seed), k)
     return _of_nothing(state, k, d, dtype, algorithm.overlaps(state, ON_HOST))
 
 
@@ -106,7 +107,7 @@ def _drawn_there(algorithm: Remembered, k: int, d: int, dtype: Any, seed: int) -
     """Return an empty memory with random orthonormal players: nearly orthogonal as drawn, d being large."""
     draws = jax.random.normal(jax.random.key(seed), (algorithm.players_for(k, d), d), dtype)
     turn, _ = whiten(full_product(draws, draws.T) / d)
-    return algorithm.remember_nothing(full_product(turn, draws) / math.sqrt(d), k)
+    return algorithm.empty_state(full_product(turn, draws) / math.sqrt(d), k)
 
 
 def take(algorithm: Remembered, wide: WideStream, rows: DenseRows, count: int) -> WideStream:
@@ -125,7 +126,7 @@ def step(
     overlaps: jax.Array,
 ) -> tuple[RememberedState, Moments, jax.Array]:
     """Return state, moments and overlaps after one batch."""
-    overlaps = overlaps_now(algorithm.wide(state), rows, overlaps, state.step)
+    overlaps = current_overlaps(algorithm.wide(state), rows, overlaps, state.step)
     state, overlaps = algorithm.update_in_span(rows, state, overlaps)
     moments = merge_moments(moments, batch_moments(rows))
     return _with_mean(algorithm, state, moments), moments, overlaps
