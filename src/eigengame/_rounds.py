@@ -25,11 +25,14 @@ def run_rounds(
     """
     outputs = []
     for begin in range(0, rounds, BLOCK):
-        count = min(BLOCK, rounds - begin)
-        state, output = block(state, np.int32(count))
-        # On the host, where another number of rounds does not compile another slice.
-        outputs.append(jax.tree.map(lambda leaf, count=count: whole(leaf)[:count], output))
-    return state, jax.tree.map(lambda *leaves: jnp.asarray(np.concatenate(leaves)), *outputs)
+        state, output = block(state, np.int32(min(BLOCK, rounds - begin)))
+        outputs.append(output)
+
+    # Cut on the host: on the device another number of rounds would compile another slice.
+    def joined(*leaves: jax.Array) -> jax.Array:
+        return jnp.asarray(np.concatenate([whole(leaf) for leaf in leaves])[:rounds])
+
+    return state, jax.tree.map(joined, *outputs)
 
 
 def block_of_rounds(

@@ -15,8 +15,8 @@ from eigengame.linalg.products import full_product
 def gha_direction(rows: Rows, players: jax.Array) -> tuple[jax.Array, jax.Array]:
     r"""Return the GHA direction (k, d) and the gram of the players' scores (k, k).
 
-    $\Delta_i = 2[M\hat v_i - \sum_{j \le i}\langle\hat v_i, M\hat v_j\rangle\hat v_j]$, which is not the gradient of
-    any function (Prop. gha_not_grad).
+    $\Delta_i = 2[M\hat v_i - \sum_{j \le i}\langle\hat v_i, M\hat v_j\rangle\hat v_j]$, which is not the gradient
+    of any function (Prop. gha_not_grad).
     """
     scores = rows.scores(players)
     gram = rows.gram(scores, scores)

@@ -1,9 +1,9 @@
 r"""Any algorithm with its updates computed in Gram space, for very wide rows.
 
-The game is invariant under rotations, and an update stays in the span of its players and its batch. So the algorithm
-runs on coordinates of both in an orthonormal basis of that span, a few hundred numbers per row for any $d$, and the
-result is converted to combinations of players and rows. An update reads the data twice, reads the players twice and
-writes them once (`eigengame.game.gram_space`).
+The game is invariant under rotations, and an update stays in the span of its players and its batch. So the
+algorithm runs on coordinates of both in an orthonormal basis of that span, a few hundred numbers per row for any
+$d$, and the result is converted to combinations of players and rows. An update reads the data twice, reads the
+players twice and writes them once (`eigengame.game.gram_space`).
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ class SpanState(NamedTuple):
 class InGramSpace:
     """An algorithm with its updates computed in Gram space.
 
-    The result is that of the algorithm itself up to rounding. It is faster for large d, if a batch has at most a few
-    times as many rows as there are players.
+    The result is that of the algorithm itself up to rounding. It is faster for large d, if a batch has at most a
+    few times as many rows as there are players.
 
     Parameters
     ----------

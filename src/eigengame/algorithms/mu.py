@@ -1,7 +1,7 @@
 r"""EigenGame Unloaded, or mu: a direction that batches estimate without bias.
 
-From *EigenGame Unloaded: When playing games is better than optimizing* (Gemp et al., 2022). It replaces the ratio in
-the penalty of alpha, the source of its bias, by the parent itself.
+From *EigenGame Unloaded: When playing games is better than optimizing* (Gemp et al., 2022). It replaces the ratio
+in the penalty of alpha, the source of its bias, by the parent itself.
 """
 
 from __future__ import annotations

@@ -88,8 +88,8 @@ class Remembered:
     center : bool
         Whether to subtract the mean of all rows so far; exact at every batch.
     forget : float
-        Forgetting factor in (0, 1]: each new row multiplies the weight of all earlier rows by it. 1 forgets nothing;
-        $1 - 1/N$ keeps about the last $N$ rows.
+        Forgetting factor in (0, 1]: each new row multiplies the weight of all earlier rows by it. 1 forgets
+        nothing; $1 - 1/N$ keeps about the last $N$ rows.
     space : {"auto", "score", "gram"}
         Where updates are computed: "auto" chooses score space or Gram space by a cost model.
     seed : int
@@ -284,7 +284,8 @@ class Remembered:
         """
         if not isinstance(rows, DenseRows):
             raise ValueError(
-                f"forget={self.forget} needs dense rows, but rows is {type(rows).__name__}: give as_rows(X), or forget=1."
+                f"forget={self.forget} needs dense rows, but rows is {type(rows).__name__}: "
+                "give as_rows(X), or forget=1."
             )
         roots = rows.constant()[:, 0]
         counts = (roots > 0).astype(dtype)

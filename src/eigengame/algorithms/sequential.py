@@ -62,13 +62,14 @@ class Sequential:
     theta_tol : float
         Angular tolerance in radians.
     rule : {"scale-free", "literal"}
-        $t_i = \lceil 5L^2/\min(\|\nabla\|/2,\rho_i)^2\rceil$, or $\lceil\frac54/\min(\cdot)^2\rceil$ as printed in the
-        paper, which depends on the scale of the data and stops far too early on large data.
+        $t_i = \lceil 5L^2/\min(\|\nabla\|/2,\rho_i)^2\rceil$, or $\lceil\frac54/\min(\cdot)^2\rceil$ as printed in
+        the paper, which depends on the scale of the data and stops far too early on large data.
     cap : int
-        Maximum number of iterations in a turn. The $t_i$ of the theorem are worst cases, and often too large to run.
+        Maximum number of iterations in a turn. The $t_i$ of the theorem are worst cases, and often too large to
+        run.
     stop_on_gradient : bool
-        End a turn when $\|\nabla^R\| \le \min(\|\nabla^R_0\|/2, \rho_i)$, which is sufficient for the proof, or when
-        it is within rounding of 0.
+        End a turn when $\|\nabla^R\| \le \min(\|\nabla^R_0\|/2, \rho_i)$, which is sufficient for the proof, or
+        when it is within rounding of 0.
     """
 
     eigenvalues: tuple[float, ...]

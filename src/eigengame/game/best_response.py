@@ -125,7 +125,8 @@ def _with_exact_slopes(forms: jax.Array, slopes: jax.Array) -> jax.Array:
     """Replace the entries of the forms that the gradient gives more accurately than scores.
 
     <v_i, A_i s> is half the gradient along s: the length of the gradient for s uphill, and 0 for a move orthogonal
-    to player and gradient. Scores of moves follow by linearity, and those of short moves are mostly rounding errors.
+    to player and gradient. Scores of moves follow by linearity, and those of short moves are mostly rounding
+    errors.
     """
     first = jnp.stack([forms[:, 0, 0], slopes, jnp.zeros_like(slopes)], axis=1)
     return forms.at[:, 0, :].set(first).at[:, :, 0].set(first)
@@ -134,8 +135,8 @@ def _with_exact_slopes(forms: jax.Array, slopes: jax.Array) -> jax.Array:
 def _normalised(forms: jax.Array, space: jax.Array) -> jax.Array:
     """Divide the forms (k, 3, 3) by their largest entry, and make missing directions the worst.
 
-    A missing direction, a zero row, has utility 0. While parents still overlap, all other utilities can be negative:
-    a player that chose the missing direction would become zero and stay zero.
+    A missing direction, a zero row, has utility 0. While parents still overlap, all other utilities can be
+    negative: a player that chose the missing direction would become zero and stay zero.
     """
     size = jnp.max(jnp.abs(forms), axis=(1, 2), keepdims=True)
     forms = forms / jnp.where(size > 0, size, 1)

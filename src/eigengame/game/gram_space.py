@@ -1,8 +1,8 @@
 r"""Updates in Gram space: in an orthonormal basis of the span of players and batch, for wide rows.
 
 An update only uses inner products of its vectors $W$ (players and possibly a mean) and the rows $X$ of a batch, and
-only forms linear combinations of them. The game is invariant under rotations. So the Gram matrix of $[W; X]$ gives an
-orthonormal basis of their span, any algorithm can be run on coordinates in that basis as it would be in $d$
+only forms linear combinations of them. The game is invariant under rotations. So the Gram matrix of $[W; X]$ gives
+an orthonormal basis of their span, any algorithm can be run on coordinates in that basis as it would be in $d$
 dimensions, and the full width $d$ is used again only to form $W' = PW + QX$ (`eigengame.linalg.wide`).
 """
 

@@ -86,8 +86,8 @@ class SampleRows(Rows, Protocol):
 class DenseRows(SampleRows):
     r"""Rows stored as one array.
 
-    Weighted rows are stored multiplied by the square roots of their weights, $Z = \mathrm{diag}(\sqrt w)\,X$, together
-    with these roots: see `DenseRows.weighted`.
+    Weighted rows are stored multiplied by the square roots of their weights, $Z = \mathrm{diag}(\sqrt w)\,X$,
+    together with these roots: see `DenseRows.weighted`.
 
     Parameters
     ----------
@@ -176,9 +176,9 @@ class DenseRows(SampleRows):
 class OperatorRows:
     r"""Rows given only by $M$: no $Z$ with $Z^\top Z = M$ is formed.
 
-    The scores of players $V$ are stored as $[V^\top;\, M V^\top]$, shape (2d, k). They are linear in the players, as
-    scores must be, and contain both the inner products $V_1 M V_2^\top$ and the directions $V M$: a round needs one
-    product with $M$.
+    The scores of players $V$ are stored as $[V^\top;\, M V^\top]$, shape (2d, k). They are linear in the players,
+    as scores must be, and contain both the inner products $V_1 M V_2^\top$ and the directions $V M$: a round needs
+    one product with $M$.
 
     $M$ should be positive semi-definite, as for rows of data: a player with a reward of at most 0 imposes no
     penalty, so its children converge to the same vector. $M + \sigma I$ has the same components as $M$, and is
