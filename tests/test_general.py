@@ -105,7 +105,7 @@ def test_parameters_may_be_a_tuple_or_a_dictionary_with_biases():
         (X, None, {"step_size": 0.0}, r"step_size=0\.0"),
         (X, None, {"rounds": 0}, "rounds=0"),
         (X[:, :4], None, {}, r"apply fails on rows of shape \(50, 4\)"),
-        (X, [jnp.ones((2, D, 3)), jnp.ones((3, 3, 1))], {}, "leading axis of k"),
+        (X, [jnp.ones((2, D, 3)), jnp.ones((3, 3, 1))], {}, "leading axis of length k"),
         (X, [jnp.full((2, D, 1), jnp.nan)], {}, "parameters"),
         (X, None, {"apply": lambda p, x: x @ p[0]}, "apply has outputs"),
     ],

@@ -113,8 +113,8 @@ def test_reduced_precision_rows_play_with_players_of_their_own_precision():
         (lambda: play(Alpha(), [[1.0, 2.0], [3.0]], k=1), "rows of one length"),
         (lambda: play(Alpha(), csr_matrix(X), k=1), "fit it by EigenGamePCA"),
         (lambda: play("alpha", X, k=1), r"give make\('alpha'\)"),
-        (lambda: play(Alpha, X, k=1), "algorithm=Alpha: give an algorithm with its options"),
-        (lambda: play_stream(None, [X], k=1), "algorithm=None: give one that has init"),
+        (lambda: play(Alpha, X, k=1), "algorithm=Alpha: give an instance with its options"),
+        (lambda: play_stream(None, [X], k=1), "algorithm=None: give an object with methods init"),
         (lambda: play(Alpha(), X, players=np.zeros((1, 6))), r"players\[0\] is zero"),
         (
             lambda: as_rows([[1e300]], dtype="float32"),

@@ -176,7 +176,7 @@ def test_sizes_are_the_papers():
 
 
 def test_a_matrix_has_no_rows_to_sketch():
-    with pytest.raises(ValueError, match="needs rows themselves"):
+    with pytest.raises(ValueError, match="needs rows of data"):
         play(FrequentDirections(), as_symmetric_rows(np.eye(5)), k=2, rounds=1)
 
 
