@@ -39,7 +39,7 @@ def test_info_reports_utilities_before_the_move():
     assert_close(info.utilities[0], expected)
 
 
-def test_a_schedule_is_asked_with_the_updates_made_so_far():
+def test_a_schedule_gets_the_number_of_previous_updates():
     scheduled = play(Alpha(lambda step: 0.1 / (1 + step)), PROBLEM.data, players=start(), rounds=3)
     expected = np.asarray(start())
     for t in range(3):
@@ -57,7 +57,7 @@ def test_optax_sgd_is_a_plain_step_and_adam_finds_the_components():
     )
 
 
-def test_each_player_on_its_own_batch_sees_only_that_batch():
+def test_with_own_batches_each_player_uses_only_its_batch():
     own = np.random.default_rng(1).normal(size=(K, 12, D))
     together = play(Alpha(0.01, own_batches=True), own, players=start(), rounds=1)
     for i in range(K):
@@ -69,7 +69,7 @@ def test_each_player_on_its_own_batch_sees_only_that_batch():
         )
 
 
-def test_own_batches_that_are_all_the_same_are_the_shared_game():
+def test_equal_own_batches_give_the_game_with_one_batch():
     shared = play(Alpha(0.1), PROBLEM.data, players=start(), rounds=5)
     copies = np.stack([PROBLEM.data] * K)
     own = play(Alpha(0.1, own_batches=True), copies, players=start(), rounds=5)
@@ -77,7 +77,7 @@ def test_own_batches_that_are_all_the_same_are_the_shared_game():
 
 
 def naive_broadcast(x, players, step_size, updates, arrives):
-    """Alg. 2 where children know parents as last heard; arrives(t) says who is heard after update t."""
+    """Alg. 2 with the last broadcasts of parents; arrives(t) is the mask of broadcasts after update t."""
     heard = np.array(players)
     for t in range(updates):
         moved = []
@@ -91,7 +91,7 @@ def naive_broadcast(x, players, step_size, updates, arrives):
     return players
 
 
-def test_lag_answers_to_where_parents_were_last_heard():
+def test_lag_uses_the_last_broadcast_of_the_parents():
     lagged = play(Alpha(0.1, lag=3), PROBLEM.data, players=start(), rounds=7)
     expected = naive_broadcast(
         PROBLEM.data, np.asarray(start()), 0.1, 7, lambda t: np.full(K, (t + 1) % 3 == 0)
@@ -216,7 +216,7 @@ def test_an_update_follows_the_autodiff_gradient_of_the_utility_of_its_rules(rul
 
 
 @pytest.mark.parametrize("options", [{"lag": 2}, {"dropout": 0.5, "seed": 3}])
-def test_own_batches_answer_to_what_was_last_heard(options):
+def test_own_batches_use_the_last_broadcast(options):
     own = np.random.default_rng(2).normal(size=(K, 12, D))
     algorithm = Alpha(0.01, own_batches=True, **options)
     state, update = algorithm.init(start()), jax.jit(algorithm.update)
@@ -244,7 +244,7 @@ def test_a_short_player_stays_short_on_the_ball_and_not_on_the_sphere():
     assert_close(jnp.linalg.norm(moved, axis=1), np.ones(K))
 
 
-def test_a_lag_beyond_int32_is_never_heard():
+def test_a_lag_beyond_int32_never_broadcasts():
     played = play(Alpha(0.1, lag=10**12), PROBLEM.data, players=start(), rounds=3)
     assert_close(played.state.heard, start())
 
@@ -266,7 +266,7 @@ def test_a_lag_beyond_int32_is_never_heard():
         ({"seed": 1.5}, r"seed=1\.5"),
     ],
 )
-def test_bad_options_are_named(options, words):
+def test_errors_name_bad_options(options, words):
     with pytest.raises(ValueError, match=words):
         Alpha(**options)
 

@@ -36,7 +36,7 @@ def bound(x, l):
 
 @given(st.integers(0, 2**31 - 1), st.sampled_from([5, 16, 160]))
 @settings(max_examples=15, deadline=None)
-def test_a_streamed_sketch_meets_its_covariance_bound(seed, batch):
+def test_a_streamed_sketch_satisfies_its_covariance_bound(seed, batch):
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(N, D)) * testing.exponential(D, 10, 0.1)
     stream = [x[i : i + batch] for i in range(0, N, batch)]
@@ -49,7 +49,7 @@ def test_a_streamed_sketch_meets_its_covariance_bound(seed, batch):
 
 @given(st.integers(0, 2**31 - 1))
 @settings(max_examples=10, deadline=None)
-def test_sharded_and_merged_sketches_meet_the_bound(seed):
+def test_sharded_and_merged_sketches_satisfy_the_bound(seed):
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(N, D)) * testing.exponential(D, 10, 0.1)
     algorithm = FrequentDirections(L)
@@ -63,7 +63,7 @@ def test_sharded_and_merged_sketches_meet_the_bound(seed):
     assert np.isfinite(np.asarray(on.sketch)).all()
 
 
-def test_a_shrink_takes_from_all_what_the_next_direction_has():
+def test_a_shrink_subtracts_the_next_squared_singular_value():
     # Loud directions first, then one of its own over and over. Only cutting off what does not fit
     # would lose the newcomer for good; taking the same from everyone lets it in.
     x = np.concatenate([10 * np.eye(D)[:L], np.repeat(np.eye(D)[L : L + 1], 400, axis=0)])
@@ -101,7 +101,7 @@ def test_recovered_components_match_eigh_on_a_decaying_spectrum():
     np.testing.assert_allclose(components @ components.T, np.eye(K), atol=1e-9)
 
 
-def test_the_second_look_earns_more_than_the_sketch_alone_where_the_spectrum_decays_slowly():
+def test_the_second_pass_explains_more_than_the_sketch_for_a_slowly_decaying_spectrum():
     problem, state = slowly_decaying()
     values, components = recover_components(problem.data, state)
     own = np.asarray(FrequentDirections(L).components(state))
@@ -128,7 +128,7 @@ def test_components_are_recovered_from_rows_of_any_kind_and_from_a_stream(rows):
     assert metrics.angular_error(np.asarray(others), np.asarray(components)).max() < 1e-7
 
 
-def test_info_is_what_the_sketch_earned_before_the_rows_were_added():
+def test_info_contains_the_rewards_of_the_sketch_before_the_update():
     x = np.random.default_rng(3).normal(size=(2, 4, D))
     info = play_stream(FrequentDirections(L), x, k=K).info
     np.testing.assert_array_equal(info.rewards[0], 0)
@@ -136,7 +136,7 @@ def test_info_is_what_the_sketch_earned_before_the_rows_were_added():
     np.testing.assert_allclose(info.rewards[1], np.sum((x[1] @ leading.T) ** 2, axis=0))
 
 
-def test_weighted_and_sparse_rows_are_sketched_like_the_rows_they_stand_for():
+def test_weighted_and_sparse_rows_are_sketched_like_equivalent_dense_rows():
     x = np.random.default_rng(0).normal(size=(6, D)) * (np.arange(D) % 3 == 0)
     weights = np.array([1.0, 2.0, 0.0, 1.0, 3.0, 0.5])
     row, column = np.nonzero(x)
@@ -175,7 +175,7 @@ def test_sizes_are_the_papers():
     assert FrequentDirections().init(jnp.zeros((25, 30))).sketch.shape == (250, 30)
 
 
-def test_a_matrix_has_no_rows_to_sketch():
+def test_rows_given_by_a_matrix_are_refused():
     with pytest.raises(ValueError, match="needs rows of data"):
         play(FrequentDirections(), as_symmetric_rows(np.eye(5)), k=2, rounds=1)
 

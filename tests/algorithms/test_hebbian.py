@@ -74,7 +74,7 @@ def test_mu_update_is_its_formula():
     assert_close(one_update(Mu(0.1)), np.array(expected))
 
 
-def test_mu_has_no_bias_the_directions_of_parts_sum_to_that_of_the_whole():
+def test_mu_is_unbiased_directions_of_batches_sum_to_that_of_all_rows():
     # The move itself is hidden by the way back to the sphere, so the direction is caught by an
     # optimiser that only listens.
     caught = []
@@ -103,7 +103,7 @@ def test_oja_update_is_qr_with_the_sign_rule():
     assert_close(one_update(Oja(0.5)), (q * signs).T)
 
 
-def test_the_sign_rule_takes_a_zero_for_a_plus():
+def test_the_sign_rule_treats_zero_as_positive():
     # The second player is zero, and so is its entry of R's diagonal: its sign must not be.
     players = jnp.array([[1.0, 0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
     made = orthonormalise(players)
@@ -111,7 +111,7 @@ def test_the_sign_rule_takes_a_zero_for_a_plus():
     assert_close(made[0], np.array([1.0, 0.0, 0.0]))
 
 
-def test_krasulina_moves_out_of_its_span_and_never_turns_within_it():
+def test_krasulina_moves_orthogonally_to_its_span():
     w = np.linalg.qr(np.asarray(start()).T)[0]
     q, _ = np.linalg.qr(w + 0.5 * (np.eye(D) - w @ w.T) @ MATRIX @ w)
     assert_close(metrics.subspace_distance(one_update(Krasulina(0.5)), q.T) + 1, np.ones(()))
@@ -159,7 +159,7 @@ def turn_lengths(algorithm, rewards):
     return taken, state
 
 
-def test_hebb_waits_for_patience_many_steady_updates_in_a_row():
+def test_hebb_waits_for_patience_consecutive_steady_updates():
     # A first update has nothing to be steady against; then so many as patience asks.
     for patience in (1, 3, 10):
         taken, _ = turn_lengths(HebbDeflation(1e-3, patience=patience), [4.0] * 30)
@@ -183,7 +183,7 @@ def test_hebbs_smoothing_is_a_running_mean_that_begins_with_the_first_reward():
     assert float(state.reward) == pytest.approx(0.75 * (0.75 * 4 + 0.25 * 8) + 0.25 * 8)
 
 
-def test_a_turn_beyond_int32_is_no_limit():
+def test_a_turn_beyond_int32_never_ends():
     played = play(HebbDeflation(1.0, turn=10**12, patience=10**12), PROBLEM.data, k=K, rounds=3)
     assert int(played.state.active) == 0
 

@@ -36,7 +36,7 @@ NAMES = [
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_algorithm_plays_there_as_it_does_in_d_dimensions(name):
+def test_every_algorithm_gives_the_same_result_as_in_d_dimensions(name):
     algorithm = make(name, **OPTIONS.get(name, {}))
     if name == "remembered":
         # A round there is the equilibrium: in score space it takes many to come so near.
@@ -57,7 +57,7 @@ def test_players_stay_on_the_sphere_over_hundreds_of_updates():
     np.testing.assert_allclose(played.state.overlaps, np.eye(K), atol=1e-5)
 
 
-def test_overlaps_that_are_followed_and_not_measured_stay_true(monkeypatch):
+def test_overlaps_computed_from_moves_stay_accurate(monkeypatch):
     # Never measured again: in 400 updates that move little, overlaps made anew each time are off by 9e-6.
     monkeypatch.setattr(in_gram_space, "current_overlaps", lambda wide, rows, known, step: known)
     stream = batches(20, np.float32) * 20
@@ -66,7 +66,7 @@ def test_overlaps_that_are_followed_and_not_measured_stay_true(monkeypatch):
     np.testing.assert_allclose(v @ v.T, np.eye(K), atol=2e-6)
 
 
-def test_a_basis_leaves_out_what_is_not_there():
+def test_a_basis_marks_empty_directions():
     rng = np.random.default_rng(0)
     vectors = rng.normal(size=(6, 40))
     vectors[3], vectors[4] = 0, vectors[1]
@@ -89,12 +89,12 @@ def test_rows_in_half_precision_are_played_in_float32():
     ("options", "words"),
     [({"optimizer": optax.sgd(0.1)}, "optimizer"), ({"own_batches": True}, "own_batches")],
 )
-def test_what_cannot_be_turned_is_refused(options, words):
+def test_options_that_are_not_invariant_under_rotations_are_refused(options, words):
     with pytest.raises(ValueError, match=words):
         InGramSpace(make("alpha", **options))
 
 
-def test_rows_on_a_mesh_never_come_to_kernels_which_are_for_one_device(monkeypatch):
+def test_rows_on_a_mesh_do_not_use_kernels(monkeypatch):
     asked = []
     monkeypatch.setattr(wide, "kernels_fit", lambda given, rows: bool(asked.append(rows.dtype)))
     place = placement_of({"data": 1}, 16, 3, D)
@@ -106,7 +106,7 @@ def test_rows_on_a_mesh_never_come_to_kernels_which_are_for_one_device(monkeypat
     assert set(asked) == {jnp.dtype("float32")}
 
 
-def test_rows_known_by_their_matrix_alone_are_refused():
+def test_rows_given_by_a_matrix_are_refused():
     from eigengame.game import as_symmetric_rows
 
     with pytest.raises(ValueError, match="dense rows"):

@@ -63,7 +63,7 @@ def test_all_players_in_parallel_from_random_starts_find_a_long_tail():
     assert metrics.streak_of(errors, np.pi / 32) == 8
 
 
-def test_players_among_unsettled_parents_never_vanish_and_find_every_component(dtype):
+def test_players_with_overlapping_parents_never_become_zero_and_find_every_component(dtype):
     """Parents that overlap make utilities negative, and a missing direction must not look better."""
     rows = as_symmetric_rows(np.diag(testing.exponential(50)).astype(dtype))
     played = play(BestResponse(), rows, k=50, rounds=40, seed=1)
@@ -71,7 +71,7 @@ def test_players_among_unsettled_parents_never_vanish_and_find_every_component(d
     assert metrics.longest_streak(np.asarray(played.components), np.eye(50)) == 50
 
 
-def test_it_goes_on_to_the_floor_of_the_dtype_and_stays_there(dtype):
+def test_converges_to_the_precision_of_the_dtype_and_stays_there(dtype):
     problem = testing.rows_with(testing.exponential(D, 1, 1e-2), 40, seed=2)
     played = play(BestResponse(rounds=50), problem.data.astype(dtype), k=K, rounds=4)
     errors = metrics.angular_error(np.asarray(played.components, np.float64), problem.components)
@@ -80,7 +80,7 @@ def test_it_goes_on_to_the_floor_of_the_dtype_and_stays_there(dtype):
 
 
 @pytest.mark.parametrize("level", [1, 3])
-def test_scores_of_moves_are_theirs_however_it_is_compiled(level):
+def test_scores_of_moves_are_exact_at_any_optimization_level(level):
     """Where players have arrived directions are mostly rounding: none may be computed twice."""
     compiled = jax.jit(best_responses, compiler_options={"xla_backend_optimization_level": level})
     spectrum = np.geomspace(1e4, 1, 20)
@@ -94,6 +94,6 @@ def test_scores_of_moves_are_theirs_however_it_is_compiled(level):
     assert_close(now.move_scores, rows.scores(now.moves), factor=10)
 
 
-def test_bad_rounds_are_named():
+def test_errors_name_bad_rounds():
     with pytest.raises(ValueError, match="rounds=0"):
         BestResponse(rounds=0)
