@@ -1,5 +1,7 @@
 """Operations over width d: kernels, run by the interpreter, and plain products, compared with float64."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -93,6 +95,21 @@ def test_plain_products_of_a_pass_equal_those_of_float64():
     np.testing.assert_allclose(scores, x @ w.T, rtol=1e-5, atol=1e-4)
     made = DenseRows(rows).add_directions(block, scores)
     np.testing.assert_allclose(made, w + (x @ w.T).T @ x, rtol=1e-5, atol=1e-3)
+
+
+def test_dense_rows_use_kernels_if_these_fit(monkeypatch):
+    (block,), values = arrays(5, False, 2048)
+    plain, used = DenseRows(values), []
+    scores = plain.pass_scores(block)
+    expected = plain.add_directions(block, scores)
+    monkeypatch.setattr(
+        wide, "kernels_fit", lambda wide, rows: bool(used.append(rows.shape)) or True
+    )
+    monkeypatch.setattr(gram_space, "scores", partial(gram_space.scores, interpret=True))
+    monkeypatch.setattr(passes, "added", partial(passes.added, interpret=True))
+    np.testing.assert_allclose(plain.pass_scores(block), scores, atol=2**-17 * np.sqrt(2048) * 4)
+    np.testing.assert_allclose(plain.add_directions(block, scores), expected, atol=1e-3)
+    assert used == [values.shape] * 2
 
 
 def test_plain_products_equal_those_of_float64():
