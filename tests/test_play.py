@@ -211,7 +211,7 @@ def test_the_status_reports_players_that_have_not_finished():
 
 
 def test_a_long_stream_keeps_every_update_in_its_info():
-    # A few thousand updates: stacked in one go, in seconds.
+    # A few thousand updates are stacked at once, in seconds.
     played = play_stream(Oja(1e-3), (X for _ in range(3000)), k=2)
     assert played.info.rewards.shape == (3000, 2)
     assert (np.diff(np.asarray(played.info.rewards).sum(axis=1))[1:] > -1e-9).all()

@@ -151,25 +151,27 @@ def test_without_the_hierarchy_some_nash_is_found_but_not_the_order():
     [
         (Rules(hierarchy=False), 1e-4),
         (Rules(hierarchy=False), 1e-5),
-        # Without the normaliser penalties are of the size of M squared: so is one over the step.
+        # Without the normaliser penalties have the size of M squared, and so has the inverse of the step size.
         (Rules(hierarchy=False, normaliser=False), 1e-6),
         (Rules(hierarchy=False, normaliser=False), 3e-7),
     ],
 )
-def test_without_order_no_leading_components_are_found_on_the_papers_spectrum(rules, step_size):
-    # A footnote of Design Decisions has at most 1 without order, and 5 without the normaliser too.
+def test_without_the_hierarchy_no_leading_components_are_found_on_the_papers_spectrum(
+    rules, step_size
+):
+    # A footnote of Design Decisions: at most 1 without the hierarchy, and 5 also without the normaliser.
     rows = as_symmetric_rows(np.diag(testing.linear(50)))
     for seed in range(2):
         played = play(Alpha(step_size, rules=rules), rows, k=50, rounds=3000, seed=seed)
         found = np.asarray(played.components)
         assert metrics.longest_streak(found, np.eye(50)) <= 1
-        # Nor if one looks for them among all players.
+        # Nor among all players in any order.
         matched = found[metrics.match(found, np.eye(50))]
         assert metrics.longest_streak(matched, np.eye(50)) <= 1
         assert np.sum(metrics.angular_error(matched, np.eye(50)) <= math.pi / 8) <= 3
 
 
-def test_with_order_the_same_game_finds_them():
+def test_with_the_hierarchy_the_same_game_finds_them():
     rows = as_symmetric_rows(np.diag(testing.linear(50)))
     played = play(Alpha(1e-3), rows, k=50, rounds=3000)
     assert metrics.longest_streak(np.asarray(played.components), np.eye(50)) >= 48
@@ -184,7 +186,7 @@ def test_the_bias_of_alphas_direction_falls_with_the_batch():
         return gradients(as_rows(batch), players)
 
     def bias(size, draws=20_000):
-        """How far the mean direction of the last player is from its direction on all rows."""
+        """Return the distance of the last player's mean direction from its direction on all rows."""
         picks = rng.integers(0, len(x), size=(draws, size))
         batches = jnp.asarray(x[picks]) / math.sqrt(size)
         off = jax.vmap(direction)(batches).mean(axis=0) - exact
@@ -192,7 +194,7 @@ def test_the_bias_of_alphas_direction_falls_with_the_batch():
 
     exact = direction(jnp.asarray(x) / math.sqrt(len(x)))
     small, large = bias(4), bias(32)
-    # The ratio of two sums over a batch: its bias goes with one over the size of the batch.
+    # A ratio of two sums over a batch, whose bias is inversely proportional to the batch size.
     assert small > 4 * large
     assert small > 0.05 * float(jnp.linalg.norm(exact[-1]))
 
@@ -229,7 +231,7 @@ def test_own_batches_use_the_last_broadcast(options):
             expected.append(w / np.linalg.norm(w))
         state, _ = update(as_rows(own), state)
         assert_close(state.players, np.array(expected))
-    # What was heard is a player as it was, and not always as it is.
+    # Broadcasts are earlier players, which can differ from the current ones.
     assert np.any(np.asarray(state.heard) != np.asarray(state.players))
 
 

@@ -19,7 +19,7 @@ from eigengame.game.rows import DenseRows
 from eigengame.game.sparse_rows import SparseRows
 
 K, D, N, L = 3, 24, 160, 8
-# Compiled whole: operation by operation it is dozens of compilations. `test_merge_works_under_jit` has both.
+# Compiled as a whole: called eagerly, it would be dozens of compilations. `test_merge_works_under_jit` has both.
 merge = jax.jit(FrequentDirections.merge, static_argnums=0)
 
 
@@ -64,8 +64,8 @@ def test_sharded_and_merged_sketches_satisfy_the_bound(seed):
 
 
 def test_a_shrink_subtracts_the_next_squared_singular_value():
-    # Loud directions first, then one of its own over and over. Only cutting off what does not fit
-    # would lose the newcomer for good; taking the same from everyone lets it in.
+    # Large directions first, then a new one many times. Only dropping the smallest directions
+    # would always lose the new one; subtracting the same from all keeps it.
     x = np.concatenate([10 * np.eye(D)[:L], np.repeat(np.eye(D)[L : L + 1], 400, axis=0)])
     state = play_stream(FrequentDirections(L), np.split(x, 51), k=K).state
     assert covariance_error(x, state) <= bound(x, L)
@@ -73,7 +73,7 @@ def test_a_shrink_subtracts_the_next_squared_singular_value():
 
 
 def test_a_shrink_follows_the_formula():
-    # 2 l distinct directions: every square loses the (l + 1)th, and l are left.
+    # 2 l distinct directions: the (l + 1)th is subtracted from every square, and l are left.
     sizes = np.arange(2 * L, 0, -1.0)
     rotated = testing.orthogonal(2 * L, 0) @ (sizes[:, None] * testing.orthogonal(D, 1)[: 2 * L])
     algorithm = FrequentDirections(L)
@@ -105,7 +105,7 @@ def test_the_second_pass_explains_more_than_the_sketch_for_a_slowly_decaying_spe
     problem, state = slowly_decaying()
     values, components = recover_components(problem.data, state)
     own = np.asarray(FrequentDirections(L).components(state))
-    # The best within the sketch's span: more variance than the sketch's own directions have.
+    # The optimum within the span of the sketch has more variance than the sketch's directions.
     assert values.sum() > 1.01 * np.sum((problem.data @ own.T) ** 2)
     np.testing.assert_allclose(values, np.sum((problem.data @ components.T) ** 2, axis=0))
 

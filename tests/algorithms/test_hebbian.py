@@ -75,8 +75,8 @@ def test_mu_update_is_its_formula():
 
 
 def test_mu_is_unbiased_directions_of_batches_sum_to_that_of_all_rows():
-    # The move itself is hidden by the way back to the sphere, so the direction is caught by an
-    # optimiser that only listens.
+    # The retraction hides the move, so the direction is recorded by an
+    # optimizer that does not move.
     caught = []
     listener = optax.GradientTransformation(
         lambda params: optax.EmptyState(),
@@ -104,7 +104,7 @@ def test_oja_update_is_qr_with_the_sign_rule():
 
 
 def test_the_sign_rule_treats_zero_as_positive():
-    # The second player is zero, and so is its entry of R's diagonal: its sign must not be.
+    # The second player is zero, and so is its entry on the diagonal of R; the sign must not be.
     players = jnp.array([[1.0, 0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
     made = orthonormalise(players)
     assert_close(jnp.linalg.norm(made, axis=1), np.ones(3))
@@ -145,7 +145,7 @@ def test_hebb_passes_the_turn_when_the_reward_is_steady_and_after_the_longest_tu
 
 
 def turn_lengths(algorithm, rewards):
-    """How many updates each player has, on a row (r, 0) whose reward to players at (1, 0) is r^2."""
+    """Return the number of updates of each player on a row (r, 0), whose reward for players at (1, 0) is r^2."""
     state = algorithm.init(jnp.eye(2, dtype="float64"))
     taken = [0, 0]
     for reward in rewards:
@@ -160,11 +160,11 @@ def turn_lengths(algorithm, rewards):
 
 
 def test_hebb_waits_for_patience_consecutive_steady_updates():
-    # A first update has nothing to be steady against; then so many as patience asks.
+    # The first update has no previous reward; then `patience` steady ones follow.
     for patience in (1, 3, 10):
         taken, _ = turn_lengths(HebbDeflation(1e-3, patience=patience), [4.0] * 30)
         assert taken[0] == patience + 1
-    # A change starts the count again: 4, 4, 4 (two steady), 5 (none), 5, 5, 5 (three).
+    # A change restarts the count: 4, 4, 4 (two steady), 5 (none), 5, 5, 5 (three).
     taken, _ = turn_lengths(HebbDeflation(1e-3, patience=3), [4.0] * 3 + [5.0] * 30)
     assert taken[0] == 7
 

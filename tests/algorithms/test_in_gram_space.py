@@ -18,7 +18,7 @@ OPTIONS = {
     "alpha": {"step_size": 0.2, "lag": 2},
     "sequential": {"eigenvalues": (1.0, 0.5, 0.25, 0.1), "cap": 2},
 }
-"""Lag, so that a state has several arrays of players; steps large enough to see."""
+"""With lag, so that a state has several arrays of players, and large steps."""
 
 
 def batches(count=3, dtype=np.float64):
@@ -27,7 +27,7 @@ def batches(count=3, dtype=np.float64):
 
 
 QUICK = ("alpha", "oja", "remembered")
-"""With several arrays of players, with a factorisation, with a way of its own; the others are slow to compile."""
+"""One with several arrays of players, one with QR, and one with its own Gram space; others are slow to compile."""
 
 NAMES = [
     name if name in QUICK else pytest.param(name, marks=pytest.mark.slow)
@@ -39,7 +39,7 @@ NAMES = [
 def test_every_algorithm_gives_the_same_result_as_in_d_dimensions(name):
     algorithm = make(name, **OPTIONS.get(name, {}))
     if name == "remembered":
-        # A round there is the equilibrium: in score space it takes many to come so near.
+        # One round in Gram space is exact; in score space many are needed for this accuracy.
         algorithm = make(name, space="gram")
     plain = play_stream(algorithm, batches(), k=K, seed=1)
     small = play_stream(InGramSpace(algorithm), batches(), k=K, seed=1)
@@ -58,7 +58,7 @@ def test_players_stay_on_the_sphere_over_hundreds_of_updates():
 
 
 def test_overlaps_computed_from_moves_stay_accurate(monkeypatch):
-    # Never measured again: in 400 updates that move little, overlaps made anew each time are off by 9e-6.
+    # Never measured again. Overlaps recomputed from coordinates would have an error of 9e-6 after 400 updates.
     monkeypatch.setattr(in_gram_space, "current_overlaps", lambda wide, rows, known, step: known)
     stream = batches(20, np.float32) * 20
     played = play_stream(InGramSpace(make("oja", step_size=1e-4)), stream, k=K)

@@ -177,7 +177,7 @@ def test_nothing_is_nan_with_fewer_rows_than_players_and_players_beyond_the_rank
     assert np.isfinite(np.asarray(memory.players)).all()
     assert (np.asarray(memory.strengths) >= 0).all()
     assert_close(memory.players @ memory.players.T, np.eye(12, dtype=dtype), factor=10)
-    # 7 rows about their mean have rank 6: all of it is held, exactly.
+    # 7 centred rows have rank 6, which the memory holds exactly.
     values = metrics.true_components(x.astype("float64") - x.mean(axis=0), 6)[0]
     np.testing.assert_allclose(
         memory.strengths[:6], values, rtol=1e-4 if dtype == "float32" else 1e-9
@@ -222,7 +222,7 @@ def test_merging_low_rank_memories_is_exact_and_order_hardly_matters():
     )
 
 
-# As it is called, compiled; and operation by operation, as it may be called too, which is a hundred compilations.
+# Compiled, and called eagerly, which is a hundred compilations.
 @pytest.mark.parametrize("how", [merge, pytest.param(Remembered.merge, marks=pytest.mark.slow)])
 def test_merging_memories_of_few_directions_is_exact(how):
     game = Remembered(extra=8, center=True)
@@ -258,7 +258,7 @@ def test_slow_forgetting_is_accurate_in_float32(rate):
     rows, forget = as_rows(np.ones((1000, 2), np.float32)), 1 - rate
     faded, keep = jax.jit(Remembered(forget=forget).fade, static_argnums=1)(rows, "float32")
     assert keep.dtype == np.float32
-    # Half a unit in the last place below 1, and a rounding of the exponent.
+    # Half a unit in the last place below 1, and the rounding of the exponent.
     np.testing.assert_allclose(float(keep), forget**1000, rtol=0, atol=7e-8)
     weights = np.asarray(faded.roots, np.float64) ** 2
     np.testing.assert_allclose(weights, forget ** np.arange(1000)[::-1], rtol=3e-7)
@@ -347,7 +347,7 @@ def test_forgetting_needs_rows():
 
 
 def test_players_stay_orthonormal_if_they_are_half_as_many_as_features():
-    """Fresh directions then leave no room: what a first batch's rounds lose must not grow."""
+    """New directions fill the whole space: errors in the rounds of a first batch must not grow."""
     game, d, k = Remembered(extra=16), 48, 8
     scales = jnp.asarray(np.sqrt(testing.exponential(d, 1, 0.01)), jnp.float32)
 
@@ -364,12 +364,12 @@ def test_players_stay_orthonormal_if_they_are_half_as_many_as_features():
         return jax.lax.scan(update, state, jax.random.split(of_rows, 6))[1]
 
     off = jax.jit(jax.vmap(stream))(jax.random.split(jax.random.key(0), 300))
-    # Errors of rounding, and what a single round of a later batch adds before the next tidying.
+    # Rounding errors, and those of single rounds of later batches before the next correction.
     assert float(jnp.max(off)) < 1e-3
 
 
 def test_the_mean_is_exact_in_gram_space_for_rows_of_nearly_low_rank():
-    """What a basis takes for rounding, a thousandth of the rows here, is still part of their mean."""
+    """A basis omits directions within rounding, a thousandth of the rows here; the mean must not."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=(8, 2)) @ rng.normal(size=(2, D)) + 1e-3 * rng.normal(size=(8, D))
     game = Remembered(extra=2, center=True, space="gram")

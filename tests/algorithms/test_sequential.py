@@ -68,7 +68,7 @@ def test_each_iteration_is_a_riemannian_step_of_one_over_2l():
 
 @pytest.mark.parametrize("scale", [1e-20, 1.0, 1e20])
 def test_in_float32_turns_end_at_the_precision_of_the_dtype_and_not_at_the_cap(scale):
-    # The theorem's first thresholds are below what float32 can see of a gradient.
+    # The first thresholds of the theorem are below the rounding of gradients in float32.
     floor = 8 * np.finfo(np.float32).eps * theory.lipschitz(SPECTRUM, K)
     assert theory.thresholds(SPECTRUM, K, TOL).rho[0] < floor
     algorithm = Sequential(scale * SPECTRUM[: K + 1], theta_tol=TOL)
@@ -105,7 +105,7 @@ def test_a_cap_beyond_int32_has_no_effect():
 def test_budgets_are_those_of_the_rule_in_a_trough_and_out_of_it(rule, budgets):
     # One player on diag(4, 2, 1): L = 4 (4 + 2 * 2 / 16) = 17 and rho = 2 theta_tol / (2 pi) = .0318.
     # At an angle from the second eigenvector the Riemannian gradient is 2 (4 - 2) sin cos: far from
-    # it rho decides, in the trough at it half the gradient does.
+    # it the minimum is rho, close to it half the gradient norm.
     algorithm = Sequential((4.0, 2.0), theta_tol=TOL, rule=rule, cap=10**9)
     rows = as_symmetric_rows(np.diag([4.0, 2.0, 1.0]))
     targets = [TOL / np.pi, 2 * np.sin(0.01) * np.cos(0.01)]

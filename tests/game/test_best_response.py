@@ -17,7 +17,7 @@ K, D = 4, 12
 PROBLEM = testing.rows_with(testing.harmonic(D), 40, seed=0)
 ROWS = as_rows(PROBLEM.data)
 MATRIX = PROBLEM.data.T @ PROBLEM.data
-# As it is played: compiled whole. Operation by operation it is dozens of compilations.
+# Compiled as a whole: called eagerly, it would be dozens of compilations.
 answered = jax.jit(best_responses)
 
 
@@ -64,7 +64,7 @@ def test_all_players_in_parallel_from_random_starts_find_a_long_tail():
 
 
 def test_players_with_overlapping_parents_never_become_zero_and_find_every_component(dtype):
-    """Parents that overlap make utilities negative, and a missing direction must not look better."""
+    """Overlapping parents make utilities negative; a missing direction must not be chosen instead."""
     rows = as_symmetric_rows(np.diag(testing.exponential(50)).astype(dtype))
     played = play(BestResponse(), rows, k=50, rounds=40, seed=1)
     assert_close(np.linalg.norm(played.components, axis=1), np.ones(50, dtype))
@@ -75,13 +75,13 @@ def test_converges_to_the_precision_of_the_dtype_and_stays_there(dtype):
     problem = testing.rows_with(testing.exponential(D, 1, 1e-2), 40, seed=2)
     played = play(BestResponse(rounds=50), problem.data.astype(dtype), k=K, rounds=4)
     errors = metrics.angular_error(np.asarray(played.components, np.float64), problem.components)
-    # Rounding of products in M, over a relative gap of about a third, at up to 10 times.
+    # Rounding of products with M, divided by a relative gap of about a third, with a factor of 10.
     assert errors.max() < 300 * np.finfo(dtype).eps
 
 
 @pytest.mark.parametrize("level", [1, 3])
 def test_scores_of_moves_are_exact_at_any_optimization_level(level):
-    """Where players have arrived directions are mostly rounding: none may be computed twice."""
+    """At an optimum directions are mostly rounding errors, so none may be computed twice."""
     compiled = jax.jit(best_responses, compiler_options={"xla_backend_optimization_level": level})
     spectrum = np.geomspace(1e4, 1, 20)
     problem = testing.rows_with(spectrum, 60, seed=1)

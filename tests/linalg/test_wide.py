@@ -31,7 +31,7 @@ def test_kernel_inner_products_equal_those_of_float64(players, vector, d):
     parts, rows = arrays(players, vector, d)
     square, across = gram_space.inner_products(parts, rows, interpret=True)
     x, w = np.asarray(rows, np.float64), np.concatenate([np.asarray(p, np.float64) for p in parts])
-    # Two parts of 8 bits: products are exact to 2^-17 of what is multiplied.
+    # Two parts of 8 bits: products have a relative error of 2^-17.
     tolerance = 2**-17 * np.sqrt(d) * 4
     np.testing.assert_allclose(square, x @ x.T, atol=tolerance)
     np.testing.assert_allclose(across, x @ w.T, atol=tolerance)
@@ -121,7 +121,7 @@ def test_plain_products_equal_those_of_float64():
     np.testing.assert_allclose(wide.overlaps_of(parts), w @ w.T, rtol=1e-5, atol=1e-4)
 
 
-# Features that chunks divide, and one more.
+# A number of features that the chunks divide, and one that they do not.
 @pytest.mark.parametrize("d", [2**19, 2**19 + 1])
 def test_lengths_are_accurate_over_hundreds_of_thousands_of_features(d):
     players = jnp.ones((1, d), jnp.float32) * 0.1
