@@ -251,16 +251,13 @@ def _block(
     return block_of_rounds(partial(_updated, algorithm, place, rows), state, count)
 
 
-@partial(jax.jit, static_argnums=(0, 1))
-def _update(algorithm: Algorithm, place: Placement, rows: Rows, state: Any) -> tuple[Any, Info]:
-    """Run one update, compiled once for each algorithm and shape."""
-    return _updated(algorithm, place, rows, state)
-
-
 def _updated(algorithm: Algorithm, place: Placement, rows: Rows, state: Any) -> tuple[Any, Info]:
     """Run one update; the state keeps its placement."""
     state, info = algorithm.update(rows, state)
     return place.kept(state), info
+
+
+_update = jax.jit(_updated, static_argnums=(0, 1))
 
 
 def _played(

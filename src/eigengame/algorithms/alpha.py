@@ -123,8 +123,11 @@ class Alpha:
 
     def update(self, rows: Rows, state: AlphaState) -> tuple[AlphaState, Info]:
         """Move every player once, in parallel."""
-        gradients = self._on_own_batches if self.own_batches else self._on_one_batch
-        gradient, rewards, penalties = gradients(rows, state)
+        if self.own_batches:
+            gradient, rewards, penalties = self._on_own_batches(rows, state)
+        else:
+            combined, rewards, penalties = self._gradient_scores(rows, state)
+            gradient = 2 * rows.directions(combined)
         if self.riemannian:
             gradient = sphere.project_tangent(state.players, gradient)
         moved, optimizer_state = move(
@@ -152,13 +155,6 @@ class Alpha:
         ratios = overlap_ratios(cross, others_rewards, self.rules)
         combined = scores - full_product(others, ratios)
         return combined, jnp.diag(gram), jnp.sum(ratios * cross, axis=0)
-
-    def _on_one_batch(
-        self, rows: Rows, state: AlphaState
-    ) -> tuple[jax.Array, jax.Array, jax.Array]:
-        """Return gradient, rewards and penalties of all players on one batch."""
-        combined, rewards, penalties = self._gradient_scores(rows, state)
-        return 2 * rows.directions(combined), rewards, penalties
 
     def _on_own_batches(
         self, rows: Rows, state: AlphaState

@@ -57,12 +57,12 @@ class SampleRows(Rows, Protocol):
     @property
     def mean(self) -> jax.Array | None:
         """The mean of the rows (d,) if it is already known."""
-        ...
+        return None
 
     @property
     def parts(self) -> int:
         """The number of parts of equal length that the rows are split into, one for each device."""
-        ...
+        return 1
 
     def constant(self) -> jax.Array:
         """Return the scores of a feature that is always 1, shape (m, 1): the square roots of the weights."""
@@ -113,11 +113,6 @@ class DenseRows(SampleRows):
     def width(self) -> int:
         """The number of features $d$."""
         return self.values.shape[-1]
-
-    @property
-    def parts(self) -> int:
-        """The number of devices that share the rows."""
-        return 1
 
     @property
     def one_device(self) -> bool:

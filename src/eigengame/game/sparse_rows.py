@@ -39,16 +39,6 @@ class SparseRows(SampleRows):
         """The number of features $d$."""
         return self.features
 
-    @property
-    def mean(self) -> None:
-        """The mean is never known in advance."""
-        return None
-
-    @property
-    def parts(self) -> int:
-        """Sparse rows are on one device."""
-        return 1
-
     def scores(self, players: jax.Array) -> jax.Array:
         r"""Return $Z V^\top$, with the rows $Z$ multiplied by the square roots of their weights."""
         parts = self.entries[:, None] * players.T[self.column]
