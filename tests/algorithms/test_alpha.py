@@ -78,16 +78,16 @@ def test_equal_own_batches_give_the_game_with_one_batch():
 
 def naive_broadcast(x, players, step_size, updates, arrives):
     """Alg. 2 with the last broadcasts of parents; arrives(t) is the mask of broadcasts after update t."""
-    heard = np.array(players)
+    broadcast = np.array(players)
     for t in range(updates):
         moved = []
         for i, v in enumerate(players):
-            known = np.array([*heard[:i], v])
+            known = np.array([*broadcast[:i], v])
             gradient = oracle.algorithm_2_gradient(x, known, i)
             w = v + step_size * (gradient - (gradient @ v) * v)
             moved.append(w / np.linalg.norm(w))
         players = np.array(moved)
-        heard = np.where(arrives(t)[:, None], players, heard)
+        broadcast = np.where(arrives(t)[:, None], players, broadcast)
     return players
 
 
@@ -107,7 +107,7 @@ def test_dropout_loses_broadcasts_at_its_rate_and_repeats_for_a_seed():
     for _ in range(400):
         before = state
         state, _ = update(as_rows(PROBLEM.data), before)
-        arrived.append(np.any(np.asarray(state.heard) != np.asarray(before.heard), axis=1))
+        arrived.append(np.any(np.asarray(state.broadcast) != np.asarray(before.broadcast), axis=1))
     # 1600 broadcasts: five standard errors of a share of .7 are .057.
     assert np.mean(arrived) == pytest.approx(0.7, abs=0.057)
     replay = naive_broadcast(PROBLEM.data, np.asarray(start()), 1e-3, 400, lambda t: arrived[t])
@@ -223,16 +223,16 @@ def test_own_batches_use_the_last_broadcast(options):
     algorithm = Alpha(0.01, own_batches=True, **options)
     state, update = algorithm.init(start()), jax.jit(algorithm.update)
     for _ in range(5):
-        heard, players = np.asarray(state.heard), np.asarray(state.players)
+        broadcast, players = np.asarray(state.broadcast), np.asarray(state.players)
         expected = []
         for i, v in enumerate(players):
-            gradient = oracle.algorithm_2_gradient(own[i], np.array([*heard[:i], v]), i)
+            gradient = oracle.algorithm_2_gradient(own[i], np.array([*broadcast[:i], v]), i)
             w = v + 0.01 * (gradient - (gradient @ v) * v)
             expected.append(w / np.linalg.norm(w))
         state, _ = update(as_rows(own), state)
         assert_close(state.players, np.array(expected))
     # Broadcasts are earlier players, which can differ from the current ones.
-    assert np.any(np.asarray(state.heard) != np.asarray(state.players))
+    assert np.any(np.asarray(state.broadcast) != np.asarray(state.players))
 
 
 def test_a_short_player_stays_short_on_the_ball_and_not_on_the_sphere():
@@ -248,7 +248,7 @@ def test_a_short_player_stays_short_on_the_ball_and_not_on_the_sphere():
 
 def test_a_lag_beyond_int32_never_broadcasts():
     played = play(Alpha(0.1, lag=10**12), PROBLEM.data, players=start(), rounds=3)
-    assert_close(played.state.heard, start())
+    assert_close(played.state.broadcast, start())
 
 
 @pytest.mark.parametrize(

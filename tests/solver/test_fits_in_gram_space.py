@@ -38,9 +38,11 @@ def test_a_fit_that_keeps_to_gram_space_is_the_fit(source, center, hosted, monke
         passes.append(named["hosted"])
         return one_pass(*given, **named)
 
-    traced, played = [], eg.algorithms.Remembered._played
+    traced, played = [], eg.algorithms.Remembered._update_coordinates
     monkeypatch.setattr(
-        eg.algorithms.Remembered, "_played", lambda *given: traced.append(1) or played(*given)
+        eg.algorithms.Remembered,
+        "_update_coordinates",
+        lambda *given: traced.append(1) or played(*given),
     )
     monkeypatch.setattr(wide_stream, "one_pass", told)
     usual = eg.EigenGamePCA(K, **options).fit(source)
