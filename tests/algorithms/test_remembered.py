@@ -342,7 +342,7 @@ def test_errors_name_bad_options(options, words):
 
 
 def test_forgetting_needs_rows():
-    with pytest.raises(ValueError, match="forget=0.9 needs dense rows"):
+    with pytest.raises(ValueError, match=r"forget=0\.9 needs dense rows"):
         play_stream(Remembered(forget=0.9), [as_symmetric_rows(np.eye(5))], k=2)
 
 
