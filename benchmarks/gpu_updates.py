@@ -22,7 +22,7 @@ from eigengame.solver.wide_streaming import step as wide_step
 from eigengame import make
 from eigengame._play import _update
 from eigengame.algorithms import InGramSpace, Remembered
-from eigengame.algorithms.in_gram_space import REMEASURED, overlaps_now
+from eigengame.algorithms.in_gram_space import REMEASURED, current_overlaps
 from eigengame.game import DenseRows
 from eigengame.linalg.wide import combined, inner_products
 from eigengame.metrics import angular_error
@@ -130,7 +130,7 @@ def of_game(k: int, rows: list[DenseRows], center: bool) -> Callable[[], Any]:
 
     @jax.jit
     def update(some: DenseRows, state: Any, overlaps: jax.Array) -> Any:
-        overlaps = overlaps_now(game.wide(state), some, overlaps, state.step)
+        overlaps = current_overlaps(game.wide(state), some, overlaps, state.step)
         return game.update_in_span(some, state, overlaps)
 
     def run() -> Any:
@@ -192,7 +192,7 @@ def parts(k: int, rows: list[DenseRows]) -> None:
     one = median_ms(lambda: first(players[0], rows[0].values), 5)
     two = median_ms(lambda: second(*small, players[0], rows[0].values), 5)
     print(f"{'the two wide products':>34} {k:>3} {one + two:>7.2f}   ({one:.2f} and {two:.2f} ms)")
-    again = jax.jit(lambda v, x: overlaps_now([v], x, jnp.eye(k), jnp.zeros((), jnp.int32)))
+    again = jax.jit(lambda v, x: current_overlaps([v], x, jnp.eye(k), jnp.zeros((), jnp.int32)))
     three = median_ms(lambda: again(players[0], rows[0]), 5)
     print(f"{'overlaps, once in':>34} {REMEASURED:>3} {three:>7.2f}")
     gram = jnp.cov(jax.random.normal(jax.random.key(0), (k + ROWS, 4 * (k + ROWS))))

@@ -28,7 +28,7 @@ LAYERS: tuple[Mapping[str, str], ...] = (
         "testing": "data with a prescribed spectrum",
     },
     {"linalg": "array operations: products with wide arrays, orthonormalisation, kernels"},
-    {"game": "the paper: rows, utilities, sphere, best response, joint round, memory, theory"},
+    {"game": "the paper: rows, utilities, sphere, best response, Krylov round, memory, theory"},
     {"algorithms": "one file per algorithm: `init`, `update`, `components`"},
     {"sharding": "arrays on a mesh of devices: layout, placement, cost, padding, processes"},
     {"sources": "input formats: each source yields blocks of rows"},
@@ -42,6 +42,7 @@ LAYERS: tuple[Mapping[str, str], ...] = (
     {"progress": "progress bars and logs"},
     {"estimator": "`EigenGamePCA`, the scikit-learn interface"},
     {
+        "_rounds": "loops over rounds, compiled once for any number of rounds",
         "_play": "`play` and `play_stream`: the algorithms, called directly",
         "general": "games with other utilities",
         "smallest": "the smallest components",
@@ -58,7 +59,6 @@ TOP = "eigengame"
 Node = int | tuple[int, int, int]
 """In the drawing: a layer, or a point at which an arrow (first two numbers) crosses a row (the third)."""
 
-IGNORED = ("experiments",)
 ORDER = {room: at for at, layer in enumerate(LAYERS) for room in layer}
 
 

@@ -1,4 +1,4 @@
-"""The paper in loops: NumPy, float64, one player at a time, written from the text and nothing else."""
+"""Reference implementations of the paper: NumPy loops in float64, one player at a time, written from the text."""
 
 import numpy as np
 
@@ -23,7 +23,7 @@ def algorithm_2_gradient(x, players, i):
 
 
 def algorithm_2(x, players, step_size, *, riemannian=True):
-    """One iteration of Alg. 2: every player moves from where all were at its start."""
+    """One iteration of Alg. 2: all players move simultaneously."""
     moved = []
     for i, v in enumerate(players):
         gradient = algorithm_2_gradient(x, players, i)

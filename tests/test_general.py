@@ -40,7 +40,7 @@ def test_linear_players_find_the_components():
     assert metrics.longest_streak(found, PROBLEM.components, np.pi / 32) == K
 
 
-def test_networks_earn_more_than_they_began_with_and_end_uncorrelated():
+def test_networks_increase_their_rewards_and_end_uncorrelated():
     start = general.mlp_players(0, K, (D, 8, 1))
     played = general.play_general(X, start, step_size=0.05, rounds=3000)
     first, last = np.asarray(played.utilities)[[0, -1]]
@@ -48,7 +48,7 @@ def test_networks_earn_more_than_they_began_with_and_end_uncorrelated():
     out = np.asarray(general.outputs(general.mlp, played.parameters, X))
     overlap = np.corrcoef(out.T) - np.eye(K)
     assert np.abs(overlap).max() < 0.1
-    # On this data the first network ends close to what a linear player would earn, which is 1.
+    # On this data the first network ends close to the reward of a linear player, which is 1.
     assert 0.8 < last[0] < 1.1
 
 
@@ -105,12 +105,12 @@ def test_parameters_may_be_a_tuple_or_a_dictionary_with_biases():
         (X, None, {"step_size": 0.0}, r"step_size=0\.0"),
         (X, None, {"rounds": 0}, "rounds=0"),
         (X[:, :4], None, {}, r"apply fails on rows of shape \(50, 4\)"),
-        (X, [jnp.ones((2, D, 3)), jnp.ones((3, 3, 1))], {}, "leading axis of k"),
+        (X, [jnp.ones((2, D, 3)), jnp.ones((3, 3, 1))], {}, "leading axis of length k"),
         (X, [jnp.full((2, D, 1), jnp.nan)], {}, "parameters"),
         (X, None, {"apply": lambda p, x: x @ p[0]}, "apply has outputs"),
     ],
 )
-def test_a_general_game_that_cannot_be_played_is_refused(rows, parameters, options, words):
+def test_invalid_general_games_are_refused(rows, parameters, options, words):
     parameters = parameters or general.mlp_players(0, K, (D, 1))
     with pytest.raises(ValueError, match=words):
         general.play_general(rows, parameters, **options)

@@ -1,11 +1,13 @@
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
 from eigengame import Status, make, play, play_stream
+from eigengame._rounds import BLOCK
 from eigengame.algorithms import Alpha, HebbDeflation, Oja, Sequential
-from eigengame.game import DenseRows, as_rows, as_symmetric_rows, batches
+from eigengame.game import DenseRows, as_rows, as_symmetric_rows, batches, random_players
 
 X = np.random.default_rng(0).normal(size=(25, 6))
 EARLIER = play(Alpha(), X, k=3, rounds=1)
@@ -40,13 +42,28 @@ def test_a_stream_of_one_batch_is_one_round():
     assert stream.info.rewards.shape == (1, 3)
 
 
-def test_integers_and_lists_are_taken_as_numbers():
+@pytest.mark.parametrize("name", ["alpha", "remembered"])
+@pytest.mark.parametrize("rounds", [1, BLOCK + 2])
+def test_rounds_give_the_same_bits_as_a_scan(name, rounds):
+    algorithm, rows = make(name), as_rows(X)
+    start = algorithm.init(random_players(0, 3, 6, "float64"))
+    scan = jax.jit(
+        lambda rows, state: jax.lax.scan(
+            lambda state, _: algorithm.update(rows, state), state, None, length=rounds
+        )
+    )
+    state, info = scan(rows, start)
+    played = play(algorithm, rows, k=3, rounds=rounds)
+    jax.tree.map(np.testing.assert_array_equal, (played.state, played.info), (state, info))
+
+
+def test_integers_and_lists_are_converted_to_floats():
     x = [[1, 2, 3], [4, 5, 7], [0, 1, 0]]
     assert play(Alpha(1e-3), np.array(x, np.uint8), k=2, rounds=3).components.dtype == jnp.float64
     assert play(Alpha(1e-3), x, k=2, rounds=3).components.shape == (2, 3)
 
 
-def test_reduced_precision_rows_play_with_players_of_their_own_precision():
+def test_rows_of_reduced_precision_keep_float32_players():
     rows = as_rows(jnp.asarray(X, jnp.bfloat16))
     players = np.eye(6, dtype=np.float32)[:2]
     assert play(Alpha(1e-3), rows, players=players, rounds=2).components.dtype == jnp.float32
@@ -113,8 +130,8 @@ def test_reduced_precision_rows_play_with_players_of_their_own_precision():
         (lambda: play(Alpha(), [[1.0, 2.0], [3.0]], k=1), "rows of one length"),
         (lambda: play(Alpha(), csr_matrix(X), k=1), "fit it with EigenGamePCA"),
         (lambda: play("alpha", X, k=1), r"give make\('alpha'\)"),
-        (lambda: play(Alpha, X, k=1), "algorithm=Alpha: give an algorithm with its options"),
-        (lambda: play_stream(None, [X], k=1), "algorithm=None: give one that has init"),
+        (lambda: play(Alpha, X, k=1), "algorithm=Alpha: give an instance with its options"),
+        (lambda: play_stream(None, [X], k=1), "algorithm=None: give an object with methods init"),
         (lambda: play(Alpha(), X, players=np.zeros((1, 6))), r"players\[0\] is zero"),
         (
             lambda: as_rows([[1e300]], dtype="float32"),
@@ -127,12 +144,12 @@ def test_reduced_precision_rows_play_with_players_of_their_own_precision():
         ),
     ],
 )
-def test_bad_input_is_named_with_its_value_and_the_fix(call, words):
+def test_errors_name_the_argument_its_value_and_the_fix(call, words):
     with pytest.raises(ValueError, match=words):
         call()
 
 
-def test_a_file_is_checked_batch_by_batch_and_never_as_a_whole(tmp_path, monkeypatch):
+def test_a_file_is_checked_batch_by_batch(tmp_path, monkeypatch):
     np.save(tmp_path / "x.npy", X)
     data, sizes, plain = np.load(tmp_path / "x.npy", mmap_mode="r"), [], np.isfinite
 
@@ -163,7 +180,7 @@ def test_players_are_never_coarser_than_float32(dtype):
     assert play(Alpha(1e-6), rows, k=2, rounds=2).components.dtype == jnp.float32
 
 
-def test_starting_players_are_brought_to_the_sphere_or_into_the_ball():
+def test_initial_players_are_scaled_to_the_sphere_or_into_the_ball():
     start = np.array([[3.0, 0, 0, 0, 0, 0], [0, 0.5, 0, 0, 0, 0]])
     still = play(Alpha(1e-300), X, players=start, rounds=1).components
     np.testing.assert_allclose(still, np.eye(6)[:2], atol=1e-15)
@@ -172,17 +189,17 @@ def test_starting_players_are_brought_to_the_sphere_or_into_the_ball():
     np.testing.assert_allclose(still, np.diag([1.0, 0.5]) @ np.eye(6)[:2], atol=1e-15)
 
 
-def test_a_numpy_seed_is_a_seed():
+def test_a_numpy_integer_is_a_seed():
     one, same = (play(Alpha(), X, k=2, seed=s, rounds=1).components for s in (3, np.int64(3)))
     np.testing.assert_array_equal(one, same)
 
 
-def test_numbers_held_as_objects_are_converted_once():
+def test_object_arrays_of_numbers_are_converted():
     rows = as_rows(np.array([[1, 2.5], [3, 4]], dtype=object))
     np.testing.assert_array_equal(rows.values, [[1, 2.5], [3, 4]])
 
 
-def test_players_who_have_not_had_their_turn_are_an_outcome():
+def test_the_status_reports_players_that_have_not_finished():
     spectrum = (3.0, 2.0, 1.0)
     for algorithm in (Sequential(spectrum), HebbDeflation(1e-3)):
         played = play(algorithm, np.eye(6)[:3], k=2, rounds=1)
@@ -194,12 +211,12 @@ def test_players_who_have_not_had_their_turn_are_an_outcome():
 
 
 def test_a_long_stream_keeps_every_update_in_its_info():
-    # A few thousand updates: stacked in one go, in seconds.
+    # A few thousand updates are stacked at once, in seconds.
     played = play_stream(Oja(1e-3), (X for _ in range(3000)), k=2)
     assert played.info.rewards.shape == (3000, 2)
     assert (np.diff(np.asarray(played.info.rewards).sum(axis=1))[1:] > -1e-9).all()
 
 
-def test_rows_pass_through_as_they_are():
+def test_as_rows_returns_rows_unchanged():
     rows = DenseRows(jnp.asarray(X))
     assert as_rows(rows) is rows

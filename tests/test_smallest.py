@@ -30,7 +30,7 @@ def test_from_rows_and_by_another_algorithm():
     assert metrics.longest_streak(np.asarray(found.components), truth, math.pi / 32) == K
 
 
-def test_a_null_space_has_eigenvalue_zero_and_nothing_at_all_gives_no_nan():
+def test_a_null_space_has_eigenvalue_zero_and_zero_rows_give_no_nan():
     problem = testing.rows_with([3.0, 2.0, 1.0, 0.0, 0.0], 20, seed=3)
     found = smallest_components(problem.data, 2)
     assert np.abs(np.asarray(found.eigenvalues)).max() < 1e-6
@@ -60,10 +60,10 @@ def test_eigenvalues_over_four_orders_of_magnitude(dtype):
 
 
 def test_the_smallest_come_first_even_from_players_in_no_order():
-    # The subspace alone is found by this one: settling puts it in order.
+    # This algorithm only finds the subspace; settling sorts the components.
     found = smallest_components(PROBLEM.data, K, algorithm=Krasulina(0.5), rounds=500)
     assert (np.diff(np.asarray(found.eigenvalues)) > 0).all()
-    # PROBLEM.data is a matrix, taken as rows here: its square has the same components.
+    # PROBLEM.data is a matrix, used as rows here: its square has the same components.
     truth = PROBLEM.components[::-1]
     assert metrics.longest_streak(np.asarray(found.components), truth, math.pi / 32) == K
 

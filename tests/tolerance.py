@@ -1,4 +1,4 @@
-"""Tolerances come from the dtype, in one place."""
+"""Tolerances that depend on the dtype."""
 
 import numpy as np
 

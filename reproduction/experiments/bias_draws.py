@@ -177,7 +177,7 @@ def _streams(
         state, past, count = carry
         rows = _rows(key, size, covariance)
         batch = DenseRows(rows)
-        recalled = RememberedRows.of(batch, state.memory, center=False).recalled()
+        recalled = RememberedRows.of(batch, state.memory, center=False).with_past()
         past, count = past + full_product(rows.T, rows), count + size
         full, linear = _expected(gradients, players, covariance, past / count)
         left = gradients(recalled, players) / count - full - linear

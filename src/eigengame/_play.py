@@ -1,4 +1,4 @@
-"""Playing the game: any algorithm of the registry, over fixed rows or over a stream of batches."""
+"""Run an algorithm of the registry on fixed rows, or on a stream of batches."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from eigengame import _check
+from eigengame._rounds import block_of_rounds, run_rounds
 from eigengame.algorithms import Algorithm, Info, name_of
 from eigengame.game.rows import DenseRows, Rows, as_rows, floating, play_dtype
 from eigengame.game.sphere import into_ball, random_players, retract
@@ -20,16 +21,16 @@ from eigengame.solver.outcome import Outcome, Status
 
 
 class Played(NamedTuple):
-    """What a run leaves behind.
+    """The result of a run.
 
     Attributes
     ----------
     components : array of shape (k, d)
-        The components found, in their order.
+        The components, in order.
     state : algorithm state
-        Give it back to play on.
+        Pass it to `play` or `play_stream` to continue the run.
     info : Info
-        What was seen in each round or update: its fields have shape (rounds, k).
+        Measurements of each update: its fields have shape (rounds, k).
     outcome : Outcome
         How the run ended.
     """
@@ -51,37 +52,35 @@ def play(
     state: Any = None,
     mesh: Any = None,
 ) -> Played:
-    """Play `rounds` rounds on the same rows.
+    """Run an algorithm for `rounds` updates on the same rows.
 
     Parameters
     ----------
     algorithm : Algorithm
         For example `make("alpha", step_size=1e-3)`.
     rows : Rows or array of shape (m, d)
-        What every round sees.
-    k : int
-        Number of players, started at random from `seed`; or give `players`, or a `state` to play on.
+        The data of every update.
+    k : int, optional
+        Number of random initial players. Give this, or `players`, or `state`.
     rounds : int
-        How often all players meet the rows. Each count is compiled anew: to look in between, play
-        the same number several times, each from the `state` of the last.
+        Number of updates. Another number does not compile again.
     seed : int
-        Seed of the starting players.
+        Seed of the random initial players.
     players : array of shape (k, d), optional
-        Where to start: rows of any length, brought to the sphere (or into the ball, by an algorithm
-        that lives there).
+        Initial players. They are scaled to length 1, or to at most 1 if the algorithm plays on the ball.
     state : optional
-        The state of an earlier run of the same algorithm, on the same mesh.
+        The state of an earlier run of the same algorithm on the same mesh, to continue it.
     mesh : dict, str or Mesh, optional
-        Devices to play on, such as ``{"data": 2, "features": 4}``: see `eigengame.sharding`.
+        Devices to use, for example ``{"data": 2, "features": 4}``: see `eigengame.sharding`.
     """
-    _algorithm(algorithm)
+    _check_algorithm(algorithm)
     rows = as_rows(rows)
     _check.whole("rounds", rounds)
     place = _placement(mesh, rows, k)
     state, found = _start(algorithm, rows, k, seed, players, state, place)
-    placed = place.rows(_no_finer(rows, found.dtype))
-    state, info = _rounds(algorithm, place, rounds, placed, state)
-    return _ended(algorithm, state, info, Status.ROUNDS_PLAYED, rounds, rows.width)
+    placed = place.rows(_cast_down(rows, found.dtype))
+    state, info = run_rounds(partial(_block, algorithm, place, placed), state, rounds)
+    return _played(algorithm, state, info, Status.ROUNDS_PLAYED, rounds, rows.width)
 
 
 def play_stream(
@@ -94,12 +93,12 @@ def play_stream(
     state: Any = None,
     mesh: Any = None,
 ) -> Played:
-    """Play one update for each batch of a stream.
+    """Run an algorithm with one update for each batch of a stream.
 
-    Parameters are those of `play`. Batches of one shape are compiled once (see `batches`).
+    Parameters are those of `play`. The update is compiled once for each shape of batches (see `game.batches`).
     """
-    _algorithm(algorithm)
-    seen: list[Info] = []
+    _check_algorithm(algorithm)
+    infos: list[Info] = []
     found, place, width = None, ONE_DEVICE, 0
     for number, batch in enumerate(stream):
         rows = as_rows(batch, name=f"batch {number}")
@@ -109,32 +108,32 @@ def play_stream(
             width = rows.width
         else:
             _check.same_width(f"batch {number}", rows.width, "batch 0", width)
-            _shared_or_own(algorithm, rows, found.shape[0])
-        state, info = _update(algorithm, place, place.rows(_no_finer(rows, found.dtype)), state)
-        seen.append(info)
-    if not seen:
+            _check_batches(algorithm, rows, found.shape[0])
+        state, info = _update(algorithm, place, place.rows(_cast_down(rows, found.dtype)), state)
+        infos.append(info)
+    if not infos:
         raise ValueError("stream has no batch: give at least one batch of rows.")
-    # On the host: JAX stacks thousands of small arrays in time that grows with their square.
-    info = jax.tree.map(lambda *parts: jnp.asarray(np.stack(parts)), *jax.device_get(seen))
-    return _ended(algorithm, state, info, Status.STREAM_ENDED, 1, width)
+    # On the host: JAX needs quadratic time to stack thousands of small arrays.
+    info = jax.tree.map(lambda *parts: jnp.asarray(np.stack(parts)), *jax.device_get(infos))
+    return _played(algorithm, state, info, Status.STREAM_ENDED, 1, width)
 
 
-def _algorithm(algorithm: Any) -> None:
-    """Accept an algorithm with its options, not its name or its class."""
+def _check_algorithm(algorithm: Any) -> None:
+    """Raise unless this is an instance of an algorithm, and not a name or a class."""
     if isinstance(algorithm, str):
         raise ValueError(f"algorithm={algorithm!r}: give make({algorithm!r}) with its options.")
     if isinstance(algorithm, type):
         name = algorithm.__name__
-        raise ValueError(f"algorithm={name}: give an algorithm with its options, {name}(...).")
+        raise ValueError(f"algorithm={name}: give an instance with its options, {name}(...).")
     if not all(callable(getattr(algorithm, f, None)) for f in ("init", "update", "components")):
         raise ValueError(
-            f"algorithm={algorithm!r}: give one that has init, update and components, "
+            f"algorithm={algorithm!r}: give an object with methods init, update and components, "
             'for example make("alpha").'
         )
 
 
 def _placement(mesh: Any, rows: Rows, k: int | None) -> Placement:
-    """Return where rows and players go."""
+    """Return the placement of rows and players."""
     m = rows.values.shape[0] if isinstance(rows, DenseRows) else rows.width
     return choose_placement(mesh, m, k or 1, rows.width)
 
@@ -148,33 +147,33 @@ def _start(
     state: Any,
     place: Placement,
 ) -> tuple[Any, jax.ShapeDtypeStruct]:
-    """Return the state to play from, an earlier run's or a new one, and what its components are."""
+    """Return the initial state, new or of an earlier run, and the shape and dtype of its components."""
     if state is None:
         players = _players(algorithm, rows, k, seed, players)
-        _shared_or_own(algorithm, rows, players.shape[0])
-        state = place.state(algorithm, algorithm.init(players), players.shape[0])
+        _check_batches(algorithm, rows, players.shape[0])
+        state = place.state(algorithm.init(players))
         return state, jax.eval_shape(algorithm.components, state)
     if players is not None:
-        raise ValueError("players and state: give one of them; a state has players of its own.")
-    found = _described(algorithm, state)
+        raise ValueError("players and state: give one of them, since a state contains players.")
+    found = _check_state(algorithm, state)
     if k is not None and k != found.shape[0]:
         raise ValueError(f"k={k!r} but state has {found.shape[0]} players: leave k out.")
     _check.same_width("state", found.shape[1], "rows", place.width(rows.width))
-    _shared_or_own(algorithm, rows, found.shape[0])
+    _check_batches(algorithm, rows, found.shape[0])
     return state, found
 
 
 def _players(algorithm: Algorithm, rows: Rows, k: int | None, seed: int, players: Any) -> jax.Array:
-    """Return the starting players, checked against the rows, in the precision of the run."""
+    """Return the initial players in the precision of the run, after a check against the rows."""
     dtype = play_dtype(rows)
     if players is None:
         if k is None:
-            raise ValueError("k=None: give the number of components k, or players to start from.")
+            raise ValueError("k=None: give the number of components k, or initial players.")
         _check.component_count(k, rows.width)
         return random_players(_check.seed("seed", seed), k, rows.width, dtype)
     given = _check.matrix("players", players)
     players = floating("players", given)
-    # The finer of players' and rows' precision: neither loses digits, and no update changes it.
+    # The higher precision of players and rows, so that neither loses digits.
     players = players.astype(jnp.promote_types(players.dtype, dtype))
     _check.same_width("players", players.shape[1], "rows", rows.width)
     _check.component_count(players.shape[0], rows.width, name="number of players")
@@ -183,37 +182,36 @@ def _players(algorithm: Algorithm, rows: Rows, k: int | None, seed: int, players
     zero = ~np.asarray(jnp.any(players != 0, axis=1))
     if zero.any():
         raise ValueError(
-            f"players[{int(zero.argmax())}] is zero: give rows that point somewhere, "
-            "or k for random ones."
+            f"players[{int(zero.argmax())}] is zero: give non-zero rows, or k for random players."
         )
     on_the_ball = getattr(algorithm, "surface", "sphere") == "ball"
     return into_ball(players) if on_the_ball else retract(players)
 
 
-def _shared_or_own(algorithm: Algorithm, rows: Rows, k: int) -> None:
-    """Accept one batch for all players or, where the algorithm wants it, one for each."""
-    wanted = getattr(algorithm, "own_batches", False)
+def _check_batches(algorithm: Algorithm, rows: Rows, k: int) -> None:
+    """Raise unless rows are one batch for all players or, with `own_batches`, one batch for each."""
+    own_batches = getattr(algorithm, "own_batches", False)
     shape = rows.values.shape if isinstance(rows, DenseRows) else ()
-    given = len(shape) == 3
-    if given and not wanted:
+    several = len(shape) == 3
+    if several and not own_batches:
         raise ValueError(
             f"rows has shape {shape}, one batch for each player: "
             "give Alpha(own_batches=True), or rows of shape (m, d)."
         )
-    if wanted and not given:
+    if own_batches and not several:
         raise ValueError(
             "own_batches=True but rows is one batch: give rows of shape (k, m, d), "
             "or own_batches=False."
         )
-    if wanted and shape[0] != k:
+    if own_batches and shape[0] != k:
         raise ValueError(
             f"rows has {shape[0]} batches for {k} players: "
             "give one batch for each player, shape (k, m, d)."
         )
 
 
-def _described(algorithm: Algorithm, state: Any) -> jax.ShapeDtypeStruct:
-    """Return shape and dtype of the state's components, after checking that it is of this algorithm."""
+def _check_state(algorithm: Algorithm, state: Any) -> jax.ShapeDtypeStruct:
+    """Raise unless the state is one of this algorithm; return shape and dtype of its components."""
     wrong = f"state is {type(state).__name__} but not one of {algorithm}"
     fix = "give the state of an earlier run of the same algorithm and options."
     try:
@@ -228,52 +226,44 @@ def _described(algorithm: Algorithm, state: Any) -> jax.ShapeDtypeStruct:
     for one, other in zip(jax.tree.leaves(has), jax.tree.leaves(wants), strict=True):
         if (one.shape, one.dtype) != (other.shape, other.dtype):
             raise ValueError(
-                f"{wrong} (it holds {one.dtype}{one.shape} for {other.dtype}{other.shape}): {fix}"
+                f"{wrong} (it has {one.dtype}{one.shape} instead of {other.dtype}{other.shape}): {fix}"
             )
     return found
 
 
-def _no_finer(rows: Rows, dtype: Any) -> Rows:
-    """Return the rows, no finer than the players: the players' dtype is that of the whole run."""
+def _cast_down(rows: Rows, dtype: Any) -> Rows:
+    """Cast rows of a higher precision than the players to the players' dtype, that of the whole run."""
 
     def cast(leaf: jax.Array) -> jax.Array:
-        finer = jnp.issubdtype(leaf.dtype, jnp.floating) and (
+        higher = jnp.issubdtype(leaf.dtype, jnp.floating) and (
             jnp.promote_types(leaf.dtype, dtype) != dtype
         )
-        return leaf.astype(dtype) if finer else leaf
+        return leaf.astype(dtype) if higher else leaf
 
     return jax.tree.map(cast, rows)
 
 
-@partial(jax.jit, static_argnums=(0, 1, 2))
-def _rounds(
-    algorithm: Algorithm, place: Placement, rounds: int, rows: Rows, state: Any
-) -> tuple[Any, Info]:
-    """Return the state after `rounds` updates on the same rows, and what each of them saw."""
-
-    def one(state: Any, _: None) -> tuple[Any, Info]:
-        return _updated(algorithm, place, rows, state)
-
-    return jax.lax.scan(one, state, None, length=rounds)
-
-
 @partial(jax.jit, static_argnums=(0, 1))
-def _update(algorithm: Algorithm, place: Placement, rows: Rows, state: Any) -> tuple[Any, Info]:
-    """Return the state after one update: compiled once for each algorithm and shape."""
-    return _updated(algorithm, place, rows, state)
+def _block(
+    algorithm: Algorithm, place: Placement, rows: Rows, state: Any, count: jax.Array
+) -> tuple[Any, Info]:
+    """Run `count` updates on the same rows (see `block_of_rounds`)."""
+    return block_of_rounds(partial(_updated, algorithm, place, rows), state, count)
 
 
 def _updated(algorithm: Algorithm, place: Placement, rows: Rows, state: Any) -> tuple[Any, Info]:
-    """Return the state after one update, where it was."""
-    k = jax.eval_shape(algorithm.components, state).shape[0]
+    """Run one update; the state keeps its placement."""
     state, info = algorithm.update(rows, state)
-    return place.constrain_state(algorithm, state, k), info
+    return place.constrain_state(state), info
 
 
-def _ended(
+_update = jax.jit(_updated, static_argnums=(0, 1))
+
+
+def _played(
     algorithm: Algorithm, state: Any, info: Info, status: Status, passes: int, width: int
 ) -> Played:
-    """Return what the run leaves, with its ending told apart from a divergence."""
+    """Return the result of a run, after a check for divergence and for players that did not finish."""
     components = algorithm.components(state)[:, :width]
     if is_distributed(components):
         components = jnp.asarray(gather(components))

@@ -1,8 +1,7 @@
 r"""General players: $X\hat v_i \to f_i(X)$ (Design Decisions).
 
-The utilities are made of inner products of the players' outputs alone, so a player may be any
-function of the rows. Here each is a small network of its own, trained by the same game; with a
-linear network it is the linear game.
+Utilities only depend on inner products of the players' outputs, so a player can be any function of the rows. Here
+each player is a small network, trained by the same game; linear networks give the linear game.
 """
 
 from __future__ import annotations
@@ -16,27 +15,28 @@ import jax
 import jax.numpy as jnp
 
 from eigengame import _check
+from eigengame._rounds import block_of_rounds, run_rounds
 from eigengame.game.rows import floating
 from eigengame.game.utilities import PAPER, Rules, overlap_ratios
 from eigengame.linalg.products import full_product
 
 Apply = Callable[[Any, jax.Array], jax.Array]
-"""A player: parameters and rows (m, d) to outputs (m,)."""
+"""A player: a function of parameters and rows (m, d) with outputs (m,)."""
 
 
 def outputs(apply: Apply, parameters: Any, rows: jax.Array) -> jax.Array:
-    """Return every player's outputs, shape (m, k); parameters carry a leading axis of k."""
+    """Return every player's outputs, shape (m, k); parameters have a leading axis of length k."""
     return jax.vmap(apply, in_axes=(0, None), out_axes=1)(parameters, rows)
 
 
-def output_utilities(own: jax.Array, known: jax.Array, rules: Rules = PAPER) -> jax.Array:
-    """Return each player's utility (k,) from its outputs, given all players' outputs as known to it.
+def output_utilities(own: jax.Array, others: jax.Array, rules: Rules = PAPER) -> jax.Array:
+    """Return each player's utility (k,): eq. obj with outputs $f_i(X)$ instead of scores.
 
-    Utilities are eq. obj with outputs $f_i(X)$ in the place of scores. `own` and `known` are the same
-    numbers; keeping them apart keeps a player from moving its parents.
+    `own` and `others` are both the outputs (m, k) of all players. Gradients with respect to `own` are those of each
+    player's own utility, with the other players fixed.
     """
-    cross = full_product(known.T, own)
-    ratios = overlap_ratios(cross, jnp.sum(jnp.square(known), axis=0), rules)
+    cross = full_product(others.T, own)
+    ratios = overlap_ratios(cross, jnp.sum(jnp.square(others), axis=0), rules)
     return jnp.sum(jnp.square(own), axis=0) - jnp.sum(ratios * cross, axis=0)
 
 
@@ -55,16 +55,16 @@ def general_gradients(
 
 
 class GeneralPlayed(NamedTuple):
-    """Parameters after the game, and the utilities (rounds, k) on the way."""
+    """Final parameters, and the utilities (rounds, k) before each update."""
 
     parameters: Any
     utilities: jax.Array
 
 
 def mlp(parameters: Sequence[jax.Array], rows: jax.Array) -> jax.Array:
-    """Return the outputs (m,) of a network without biases: tanh between linear layers.
+    """Return the outputs (m,) of a network of linear layers without biases, with tanh between them.
 
-    `parameters` is a list or tuple of layers, each (inputs, outputs).
+    `parameters` is a list or tuple of weights, each of shape (inputs, outputs).
     """
     hidden = rows
     for weights in parameters[:-1]:
@@ -73,7 +73,7 @@ def mlp(parameters: Sequence[jax.Array], rows: jax.Array) -> jax.Array:
 
 
 def mlp_players(seed: int, k: int, widths: Sequence[int]) -> list[jax.Array]:
-    """Return parameters for k networks: widths are (d, hidden, ..., 1); (d, 1) is linear."""
+    """Return random parameters of k networks with layer widths (d, hidden, ..., 1); (d, 1) is linear."""
     _check.whole("k", k)
     if len(widths) < 2 or widths[-1] != 1:
         raise ValueError(f"widths={tuple(widths)}: give (features, hidden sizes, ..., 1).")
@@ -84,11 +84,10 @@ def mlp_players(seed: int, k: int, widths: Sequence[int]) -> list[jax.Array]:
 
 
 def into_lipschitz_ball(parameters: Any, *, fill: bool = False) -> Any:
-    r"""Return the parameters with layers that stretch nothing: spectral norm at most 1.
+    r"""Scale layers to a spectral norm of at most 1, or with `fill` of exactly 1.
 
-    The general form of $\|\hat v_i\| \le 1$ (footnote of Design Decisions): for a linear player it is
-    just that. Layers are the leaves with three axes, (k, inputs, outputs); others, such as biases,
-    stretch nothing and stay as they are. With `fill` the norm is made exactly 1.
+    This generalises $\|\hat v_i\| \le 1$ (footnote of Design Decisions), to which it reduces for a linear player.
+    Layers are the leaves with three axes, (k, inputs, outputs); others, such as biases, stay the same.
     """
 
     def shrink(weights: jax.Array) -> jax.Array:
@@ -108,20 +107,20 @@ def play_general(
     step_size: float = 1e-3,
     rounds: int = 1000,
 ) -> GeneralPlayed:
-    """Play the game with general players: gradient ascent, each player kept 1-Lipschitz.
+    """Play the game with general players: gradient ascent, with 1-Lipschitz players.
 
     Parameters
     ----------
     rows : array of shape (m, d)
-    parameters : tree of arrays with a leading axis of k
-        For example `mlp_players(seed, k, (d, 16, 1))`. Leaves with three axes are layers, which are
-        kept from stretching.
+    parameters : tree of arrays with a leading axis of length k
+        For example `mlp_players(seed, k, (d, 16, 1))`. Leaves with three axes are layers: see
+        `into_lipschitz_ball`.
     apply : function
-        One player's outputs (m,) from its parameters and the rows.
+        Outputs (m,) of one player from its parameters and the rows.
     step_size : float
         Step along each player's gradient.
     rounds : int
-        Updates, each on all the rows.
+        Number of updates, each on all rows.
     """
     data = floating("rows", _check.matrix("rows", rows))
     _check.positive("step_size", step_size)
@@ -129,23 +128,24 @@ def play_general(
     parameters = jax.tree.map(
         lambda leaf: floating("parameters", _check.numbers("parameters", leaf)), parameters
     )
-    _fit(apply, parameters, data)
-    return _play_general(data, parameters, step_size, apply, int(rounds))
+    _check_parameters(apply, parameters, data)
+    block = partial(_block, apply, data, step_size)
+    return GeneralPlayed(*run_rounds(block, parameters, rounds))
 
 
-def _fit(apply: Apply, parameters: Any, rows: jax.Array) -> None:
-    """Accept parameters of k players whose outputs on the rows are one number each."""
+def _check_parameters(apply: Apply, parameters: Any, rows: jax.Array) -> None:
+    """Raise unless these are parameters of k players with one output for each row."""
     leaves = jax.tree.leaves(parameters)
     counts = {leaf.shape[:1] for leaf in leaves}
     if len(counts) != 1 or counts == {()}:
         raise ValueError(
             f"parameters have shapes {[leaf.shape for leaf in leaves]}: "
-            "give every array a leading axis of k, the number of players."
+            "give every array a leading axis of length k, the number of players."
         )
     for leaf in leaves:
         _check.finite("parameters", leaf)
     ((k,),) = counts
-    fix = "give players that take rows of this width and return one output for each row."
+    fix = "give players that accept rows of this width and return one output for each row."
     try:
         shape = jax.eval_shape(partial(outputs, apply), parameters, rows).shape
     except (TypeError, ValueError, IndexError, AttributeError) as error:
@@ -154,17 +154,17 @@ def _fit(apply: Apply, parameters: Any, rows: jax.Array) -> None:
         raise ValueError(f"apply has outputs {shape[:1] + shape[2:]} for {len(rows)} rows: {fix}")
 
 
-@partial(jax.jit, static_argnums=(3, 4))
-def _play_general(
-    rows: jax.Array, parameters: Any, step_size: jax.Array, apply: Apply, rounds: int
-) -> GeneralPlayed:
-    """Play, everything having been checked."""
+@partial(jax.jit, static_argnums=0)
+def _block(
+    apply: Apply, rows: jax.Array, step_size: jax.Array, parameters: Any, count: jax.Array
+) -> tuple[Any, jax.Array]:
+    """Run `count` updates (see `block_of_rounds`)."""
 
-    def one(parameters: Any, _: None) -> tuple[Any, jax.Array]:
+    def update(parameters: Any) -> tuple[Any, jax.Array]:
         gradients, utilities = general_gradients(apply, parameters, rows)
         moved = jax.tree.map(
             lambda p, g: p + jnp.asarray(step_size, p.dtype) * g, parameters, gradients
         )
         return into_lipschitz_ball(moved), utilities
 
-    return GeneralPlayed(*jax.lax.scan(one, parameters, None, length=rounds))
+    return block_of_rounds(update, parameters, count)

@@ -39,7 +39,7 @@ def test_info_reports_utilities_before_the_move():
     assert_close(info.utilities[0], expected)
 
 
-def test_a_schedule_is_asked_with_the_updates_made_so_far():
+def test_a_schedule_gets_the_number_of_previous_updates():
     scheduled = play(Alpha(lambda step: 0.1 / (1 + step)), PROBLEM.data, players=start(), rounds=3)
     expected = np.asarray(start())
     for t in range(3):
@@ -57,7 +57,7 @@ def test_optax_sgd_is_a_plain_step_and_adam_finds_the_components():
     )
 
 
-def test_each_player_on_its_own_batch_sees_only_that_batch():
+def test_with_own_batches_each_player_uses_only_its_batch():
     own = np.random.default_rng(1).normal(size=(K, 12, D))
     together = play(Alpha(0.01, own_batches=True), own, players=start(), rounds=1)
     for i in range(K):
@@ -69,7 +69,7 @@ def test_each_player_on_its_own_batch_sees_only_that_batch():
         )
 
 
-def test_own_batches_that_are_all_the_same_are_the_shared_game():
+def test_equal_own_batches_give_the_game_with_one_batch():
     shared = play(Alpha(0.1), PROBLEM.data, players=start(), rounds=5)
     copies = np.stack([PROBLEM.data] * K)
     own = play(Alpha(0.1, own_batches=True), copies, players=start(), rounds=5)
@@ -77,21 +77,21 @@ def test_own_batches_that_are_all_the_same_are_the_shared_game():
 
 
 def naive_broadcast(x, players, step_size, updates, arrives):
-    """Alg. 2 where children know parents as last heard; arrives(t) says who is heard after update t."""
-    heard = np.array(players)
+    """Alg. 2 with the last broadcasts of parents; arrives(t) is the mask of broadcasts after update t."""
+    broadcast = np.array(players)
     for t in range(updates):
         moved = []
         for i, v in enumerate(players):
-            known = np.array([*heard[:i], v])
+            known = np.array([*broadcast[:i], v])
             gradient = oracle.algorithm_2_gradient(x, known, i)
             w = v + step_size * (gradient - (gradient @ v) * v)
             moved.append(w / np.linalg.norm(w))
         players = np.array(moved)
-        heard = np.where(arrives(t)[:, None], players, heard)
+        broadcast = np.where(arrives(t)[:, None], players, broadcast)
     return players
 
 
-def test_lag_answers_to_where_parents_were_last_heard():
+def test_lag_uses_the_last_broadcast_of_the_parents():
     lagged = play(Alpha(0.1, lag=3), PROBLEM.data, players=start(), rounds=7)
     expected = naive_broadcast(
         PROBLEM.data, np.asarray(start()), 0.1, 7, lambda t: np.full(K, (t + 1) % 3 == 0)
@@ -107,7 +107,7 @@ def test_dropout_loses_broadcasts_at_its_rate_and_repeats_for_a_seed():
     for _ in range(400):
         before = state
         state, _ = update(as_rows(PROBLEM.data), before)
-        arrived.append(np.any(np.asarray(state.heard) != np.asarray(before.heard), axis=1))
+        arrived.append(np.any(np.asarray(state.broadcast) != np.asarray(before.broadcast), axis=1))
     # 1600 broadcasts: five standard errors of a share of .7 are .057.
     assert np.mean(arrived) == pytest.approx(0.7, abs=0.057)
     replay = naive_broadcast(PROBLEM.data, np.asarray(start()), 1e-3, 400, lambda t: arrived[t])
@@ -151,25 +151,27 @@ def test_without_the_hierarchy_some_nash_is_found_but_not_the_order():
     [
         (Rules(hierarchy=False), 1e-4),
         (Rules(hierarchy=False), 1e-5),
-        # Without the normaliser penalties are of the size of M squared: so is one over the step.
+        # Without the normaliser penalties have the size of M squared, and so has the inverse of the step size.
         (Rules(hierarchy=False, normaliser=False), 1e-6),
         (Rules(hierarchy=False, normaliser=False), 3e-7),
     ],
 )
-def test_without_order_no_leading_components_are_found_on_the_papers_spectrum(rules, step_size):
-    # A footnote of Design Decisions has at most 1 without order, and 5 without the normaliser too.
+def test_without_the_hierarchy_no_leading_components_are_found_on_the_papers_spectrum(
+    rules, step_size
+):
+    # A footnote of Design Decisions: at most 1 without the hierarchy, and 5 also without the normaliser.
     rows = as_symmetric_rows(np.diag(testing.linear(50)))
     for seed in range(2):
         played = play(Alpha(step_size, rules=rules), rows, k=50, rounds=3000, seed=seed)
         found = np.asarray(played.components)
         assert metrics.longest_streak(found, np.eye(50)) <= 1
-        # Nor if one looks for them among all players.
+        # Nor among all players in any order.
         matched = found[metrics.match(found, np.eye(50))]
         assert metrics.longest_streak(matched, np.eye(50)) <= 1
         assert np.sum(metrics.angular_error(matched, np.eye(50)) <= math.pi / 8) <= 3
 
 
-def test_with_order_the_same_game_finds_them():
+def test_with_the_hierarchy_the_same_game_finds_them():
     rows = as_symmetric_rows(np.diag(testing.linear(50)))
     played = play(Alpha(1e-3), rows, k=50, rounds=3000)
     assert metrics.longest_streak(np.asarray(played.components), np.eye(50)) >= 48
@@ -184,7 +186,7 @@ def test_the_bias_of_alphas_direction_falls_with_the_batch():
         return gradients(as_rows(batch), players)
 
     def bias(size, draws=20_000):
-        """How far the mean direction of the last player is from its direction on all rows."""
+        """Return the distance of the last player's mean direction from its direction on all rows."""
         picks = rng.integers(0, len(x), size=(draws, size))
         batches = jnp.asarray(x[picks]) / math.sqrt(size)
         off = jax.vmap(direction)(batches).mean(axis=0) - exact
@@ -192,7 +194,7 @@ def test_the_bias_of_alphas_direction_falls_with_the_batch():
 
     exact = direction(jnp.asarray(x) / math.sqrt(len(x)))
     small, large = bias(4), bias(32)
-    # The ratio of two sums over a batch: its bias goes with one over the size of the batch.
+    # A ratio of two sums over a batch, whose bias is inversely proportional to the batch size.
     assert small > 4 * large
     assert small > 0.05 * float(jnp.linalg.norm(exact[-1]))
 
@@ -216,21 +218,21 @@ def test_an_update_follows_the_autodiff_gradient_of_the_utility_of_its_rules(rul
 
 
 @pytest.mark.parametrize("options", [{"lag": 2}, {"dropout": 0.5, "seed": 3}])
-def test_own_batches_answer_to_what_was_last_heard(options):
+def test_own_batches_use_the_last_broadcast(options):
     own = np.random.default_rng(2).normal(size=(K, 12, D))
     algorithm = Alpha(0.01, own_batches=True, **options)
     state, update = algorithm.init(start()), jax.jit(algorithm.update)
     for _ in range(5):
-        heard, players = np.asarray(state.heard), np.asarray(state.players)
+        broadcast, players = np.asarray(state.broadcast), np.asarray(state.players)
         expected = []
         for i, v in enumerate(players):
-            gradient = oracle.algorithm_2_gradient(own[i], np.array([*heard[:i], v]), i)
+            gradient = oracle.algorithm_2_gradient(own[i], np.array([*broadcast[:i], v]), i)
             w = v + 0.01 * (gradient - (gradient @ v) * v)
             expected.append(w / np.linalg.norm(w))
         state, _ = update(as_rows(own), state)
         assert_close(state.players, np.array(expected))
-    # What was heard is a player as it was, and not always as it is.
-    assert np.any(np.asarray(state.heard) != np.asarray(state.players))
+    # Broadcasts are earlier players, which can differ from the current ones.
+    assert np.any(np.asarray(state.broadcast) != np.asarray(state.players))
 
 
 def test_a_short_player_stays_short_on_the_ball_and_not_on_the_sphere():
@@ -244,9 +246,9 @@ def test_a_short_player_stays_short_on_the_ball_and_not_on_the_sphere():
     assert_close(jnp.linalg.norm(moved, axis=1), np.ones(K))
 
 
-def test_a_lag_beyond_int32_is_never_heard():
+def test_a_lag_beyond_int32_never_broadcasts():
     played = play(Alpha(0.1, lag=10**12), PROBLEM.data, players=start(), rounds=3)
-    assert_close(played.state.heard, start())
+    assert_close(played.state.broadcast, start())
 
 
 @pytest.mark.parametrize(
@@ -266,7 +268,7 @@ def test_a_lag_beyond_int32_is_never_heard():
         ({"seed": 1.5}, r"seed=1\.5"),
     ],
 )
-def test_bad_options_are_named(options, words):
+def test_errors_name_bad_options(options, words):
     with pytest.raises(ValueError, match=words):
         Alpha(**options)
 

@@ -19,7 +19,7 @@ from eigengame.game.rows import DenseRows
 from eigengame.game.sparse_rows import SparseRows
 
 K, D, N, L = 3, 24, 160, 8
-# Compiled whole: operation by operation it is dozens of compilations. `test_merge_works_under_jit` has both.
+# Compiled as a whole: called eagerly, it would be dozens of compilations. `test_merge_works_under_jit` has both.
 merge = jax.jit(FrequentDirections.merge, static_argnums=0)
 
 
@@ -36,7 +36,7 @@ def bound(x, l):
 
 @given(st.integers(0, 2**31 - 1), st.sampled_from([5, 16, 160]))
 @settings(max_examples=15, deadline=None)
-def test_a_streamed_sketch_meets_its_covariance_bound(seed, batch):
+def test_a_streamed_sketch_satisfies_its_covariance_bound(seed, batch):
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(N, D)) * testing.exponential(D, 10, 0.1)
     stream = [x[i : i + batch] for i in range(0, N, batch)]
@@ -49,7 +49,7 @@ def test_a_streamed_sketch_meets_its_covariance_bound(seed, batch):
 
 @given(st.integers(0, 2**31 - 1))
 @settings(max_examples=10, deadline=None)
-def test_sharded_and_merged_sketches_meet_the_bound(seed):
+def test_sharded_and_merged_sketches_satisfy_the_bound(seed):
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(N, D)) * testing.exponential(D, 10, 0.1)
     algorithm = FrequentDirections(L)
@@ -63,9 +63,9 @@ def test_sharded_and_merged_sketches_meet_the_bound(seed):
     assert np.isfinite(np.asarray(on.sketch)).all()
 
 
-def test_a_shrink_takes_from_all_what_the_next_direction_has():
-    # Loud directions first, then one of its own over and over. Only cutting off what does not fit
-    # would lose the newcomer for good; taking the same from everyone lets it in.
+def test_a_shrink_subtracts_the_next_squared_singular_value():
+    # Large directions first, then a new one many times. Only dropping the smallest directions
+    # would always lose the new one; subtracting the same from all keeps it.
     x = np.concatenate([10 * np.eye(D)[:L], np.repeat(np.eye(D)[L : L + 1], 400, axis=0)])
     state = play_stream(FrequentDirections(L), np.split(x, 51), k=K).state
     assert covariance_error(x, state) <= bound(x, L)
@@ -73,7 +73,7 @@ def test_a_shrink_takes_from_all_what_the_next_direction_has():
 
 
 def test_a_shrink_follows_the_formula():
-    # 2 l distinct directions: every square loses the (l + 1)th, and l are left.
+    # 2 l distinct directions: the (l + 1)th is subtracted from every square, and l are left.
     sizes = np.arange(2 * L, 0, -1.0)
     rotated = testing.orthogonal(2 * L, 0) @ (sizes[:, None] * testing.orthogonal(D, 1)[: 2 * L])
     algorithm = FrequentDirections(L)
@@ -101,11 +101,11 @@ def test_recovered_components_match_eigh_on_a_decaying_spectrum():
     np.testing.assert_allclose(components @ components.T, np.eye(K), atol=1e-9)
 
 
-def test_the_second_look_earns_more_than_the_sketch_alone_where_the_spectrum_decays_slowly():
+def test_the_second_pass_explains_more_than_the_sketch_for_a_slowly_decaying_spectrum():
     problem, state = slowly_decaying()
     values, components = recover_components(problem.data, state)
     own = np.asarray(FrequentDirections(L).components(state))
-    # The best within the sketch's span: more variance than the sketch's own directions have.
+    # The optimum within the span of the sketch has more variance than the sketch's directions.
     assert values.sum() > 1.01 * np.sum((problem.data @ own.T) ** 2)
     np.testing.assert_allclose(values, np.sum((problem.data @ components.T) ** 2, axis=0))
 
@@ -128,7 +128,7 @@ def test_components_are_recovered_from_rows_of_any_kind_and_from_a_stream(rows):
     assert metrics.angular_error(np.asarray(others), np.asarray(components)).max() < 1e-7
 
 
-def test_info_is_what_the_sketch_earned_before_the_rows_were_added():
+def test_info_contains_the_rewards_of_the_sketch_before_the_update():
     x = np.random.default_rng(3).normal(size=(2, 4, D))
     info = play_stream(FrequentDirections(L), x, k=K).info
     np.testing.assert_array_equal(info.rewards[0], 0)
@@ -136,7 +136,7 @@ def test_info_is_what_the_sketch_earned_before_the_rows_were_added():
     np.testing.assert_allclose(info.rewards[1], np.sum((x[1] @ leading.T) ** 2, axis=0))
 
 
-def test_weighted_and_sparse_rows_are_sketched_like_the_rows_they_stand_for():
+def test_weighted_and_sparse_rows_are_sketched_like_equivalent_dense_rows():
     x = np.random.default_rng(0).normal(size=(6, D)) * (np.arange(D) % 3 == 0)
     weights = np.array([1.0, 2.0, 0.0, 1.0, 3.0, 0.5])
     row, column = np.nonzero(x)
@@ -175,8 +175,8 @@ def test_sizes_are_the_papers():
     assert FrequentDirections().init(jnp.zeros((25, 30))).sketch.shape == (250, 30)
 
 
-def test_a_matrix_has_no_rows_to_sketch():
-    with pytest.raises(ValueError, match="needs rows themselves"):
+def test_rows_given_by_a_matrix_are_refused():
+    with pytest.raises(ValueError, match="needs rows of data"):
         play(FrequentDirections(), as_symmetric_rows(np.eye(5)), k=2, rounds=1)
 
 

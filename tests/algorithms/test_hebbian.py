@@ -74,9 +74,9 @@ def test_mu_update_is_its_formula():
     assert_close(one_update(Mu(0.1)), np.array(expected))
 
 
-def test_mu_has_no_bias_the_directions_of_parts_sum_to_that_of_the_whole():
-    # The move itself is hidden by the way back to the sphere, so the direction is caught by an
-    # optimiser that only listens.
+def test_mu_is_unbiased_directions_of_batches_sum_to_that_of_all_rows():
+    # The retraction hides the move, so the direction is recorded by an
+    # optimizer that does not move.
     caught = []
     listener = optax.GradientTransformation(
         lambda params: optax.EmptyState(),
@@ -103,15 +103,15 @@ def test_oja_update_is_qr_with_the_sign_rule():
     assert_close(one_update(Oja(0.5)), (q * signs).T)
 
 
-def test_the_sign_rule_takes_a_zero_for_a_plus():
-    # The second player is zero, and so is its entry of R's diagonal: its sign must not be.
+def test_the_sign_rule_treats_zero_as_positive():
+    # The second player is zero, and so is its entry on the diagonal of R; the sign must not be.
     players = jnp.array([[1.0, 0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
     made = orthonormalise(players)
     assert_close(jnp.linalg.norm(made, axis=1), np.ones(3))
     assert_close(made[0], np.array([1.0, 0.0, 0.0]))
 
 
-def test_krasulina_moves_out_of_its_span_and_never_turns_within_it():
+def test_krasulina_moves_orthogonally_to_its_span():
     w = np.linalg.qr(np.asarray(start()).T)[0]
     q, _ = np.linalg.qr(w + 0.5 * (np.eye(D) - w @ w.T) @ MATRIX @ w)
     assert_close(metrics.subspace_distance(one_update(Krasulina(0.5)), q.T) + 1, np.ones(()))
@@ -145,7 +145,7 @@ def test_hebb_passes_the_turn_when_the_reward_is_steady_and_after_the_longest_tu
 
 
 def turn_lengths(algorithm, rewards):
-    """How many updates each player has, on a row (r, 0) whose reward to players at (1, 0) is r^2."""
+    """Return the number of updates of each player on a row (r, 0), whose reward for players at (1, 0) is r^2."""
     state = algorithm.init(jnp.eye(2, dtype="float64"))
     taken = [0, 0]
     for reward in rewards:
@@ -159,12 +159,12 @@ def turn_lengths(algorithm, rewards):
     return taken, state
 
 
-def test_hebb_waits_for_patience_many_steady_updates_in_a_row():
-    # A first update has nothing to be steady against; then so many as patience asks.
+def test_hebb_waits_for_patience_consecutive_steady_updates():
+    # The first update has no previous reward; then `patience` steady ones follow.
     for patience in (1, 3, 10):
         taken, _ = turn_lengths(HebbDeflation(1e-3, patience=patience), [4.0] * 30)
         assert taken[0] == patience + 1
-    # A change starts the count again: 4, 4, 4 (two steady), 5 (none), 5, 5, 5 (three).
+    # A change restarts the count: 4, 4, 4 (two steady), 5 (none), 5, 5, 5 (three).
     taken, _ = turn_lengths(HebbDeflation(1e-3, patience=3), [4.0] * 3 + [5.0] * 30)
     assert taken[0] == 7
 
@@ -183,7 +183,7 @@ def test_hebbs_smoothing_is_a_running_mean_that_begins_with_the_first_reward():
     assert float(state.reward) == pytest.approx(0.75 * (0.75 * 4 + 0.25 * 8) + 0.25 * 8)
 
 
-def test_a_turn_beyond_int32_is_no_limit():
+def test_a_turn_beyond_int32_never_ends():
     played = play(HebbDeflation(1.0, turn=10**12, patience=10**12), PROBLEM.data, k=K, rounds=3)
     assert int(played.state.active) == 0
 

@@ -8,7 +8,7 @@ import pytest
 from eigengame import make, play_stream, testing
 from eigengame.algorithms import REGISTRY, InGramSpace, in_gram_space
 from eigengame.game import as_rows
-from eigengame.game.gram_space import basis_of
+from eigengame.game.gram_space import coordinates_of
 from eigengame.game.rows import DenseRows
 from eigengame.linalg import wide
 from eigengame.sharding.placement import choose_placement
@@ -18,7 +18,7 @@ OPTIONS = {
     "alpha": {"step_size": 0.2, "lag": 2},
     "sequential": {"eigenvalues": (1.0, 0.5, 0.25, 0.1), "cap": 2},
 }
-"""Lag, so that a state has several arrays of players; steps large enough to see."""
+"""With lag, so that a state has several arrays of players, and large steps."""
 
 
 def batches(count=3, dtype=np.float64):
@@ -27,7 +27,7 @@ def batches(count=3, dtype=np.float64):
 
 
 QUICK = ("alpha", "oja", "remembered")
-"""With several arrays of players, with a factorisation, with a way of its own; the others are slow to compile."""
+"""One with several arrays of players, one with QR, and one with its own Gram space; others are slow to compile."""
 
 NAMES = [
     name if name in QUICK else pytest.param(name, marks=pytest.mark.slow)
@@ -36,10 +36,10 @@ NAMES = [
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_algorithm_plays_there_as_it_does_in_d_dimensions(name):
+def test_every_algorithm_gives_the_same_result_as_in_d_dimensions(name):
     algorithm = make(name, **OPTIONS.get(name, {}))
     if name == "remembered":
-        # A round there is the equilibrium: in score space it takes many to come so near.
+        # One round in Gram space is exact; in score space many are needed for this accuracy.
         algorithm = make(name, space="gram")
     plain = play_stream(algorithm, batches(), k=K, seed=1)
     small = play_stream(InGramSpace(algorithm), batches(), k=K, seed=1)
@@ -57,21 +57,21 @@ def test_players_stay_on_the_sphere_over_hundreds_of_updates():
     np.testing.assert_allclose(played.state.overlaps, np.eye(K), atol=1e-5)
 
 
-def test_overlaps_that_are_followed_and_not_measured_stay_true(monkeypatch):
-    # Never measured again: in 400 updates that move little, overlaps made anew each time are off by 9e-6.
-    monkeypatch.setattr(in_gram_space, "overlaps_now", lambda wide, rows, known, step: known)
+def test_overlaps_computed_from_moves_stay_accurate(monkeypatch):
+    # Never measured again. Overlaps recomputed from coordinates would have an error of 9e-6 after 400 updates.
+    monkeypatch.setattr(in_gram_space, "current_overlaps", lambda wide, rows, known, step: known)
     stream = batches(20, np.float32) * 20
     played = play_stream(InGramSpace(make("oja", step_size=1e-4)), stream, k=K)
     v = np.asarray(played.components, np.float64)
     np.testing.assert_allclose(v @ v.T, np.eye(K), atol=2e-6)
 
 
-def test_a_basis_leaves_out_what_is_not_there():
+def test_a_basis_marks_empty_directions():
     rng = np.random.default_rng(0)
     vectors = rng.normal(size=(6, 40))
     vectors[3], vectors[4] = 0, vectors[1]
     coordinates, back, empty = (
-        np.asarray(one) for one in basis_of(jnp.asarray(vectors @ vectors.T))
+        np.asarray(one) for one in coordinates_of(jnp.asarray(vectors @ vectors.T))
     )
     assert empty.sum() == 2
     np.testing.assert_allclose(coordinates @ coordinates.T, vectors @ vectors.T, atol=1e-9)
@@ -89,12 +89,12 @@ def test_rows_in_half_precision_are_played_in_float32():
     ("options", "words"),
     [({"optimizer": optax.sgd(0.1)}, "optimizer"), ({"own_batches": True}, "own_batches")],
 )
-def test_what_cannot_be_turned_is_refused(options, words):
+def test_options_that_are_not_invariant_under_rotations_are_refused(options, words):
     with pytest.raises(ValueError, match=words):
         InGramSpace(make("alpha", **options))
 
 
-def test_rows_on_a_mesh_never_come_to_kernels_which_are_for_one_device(monkeypatch):
+def test_rows_on_a_mesh_do_not_use_kernels(monkeypatch):
     asked = []
     monkeypatch.setattr(wide, "kernels_fit", lambda given, rows: bool(asked.append(rows.dtype)))
     place = choose_placement({"data": 1}, 16, 3, D)
@@ -106,7 +106,7 @@ def test_rows_on_a_mesh_never_come_to_kernels_which_are_for_one_device(monkeypat
     assert set(asked) == {jnp.dtype("float32")}
 
 
-def test_rows_known_by_their_matrix_alone_are_refused():
+def test_rows_given_by_a_matrix_are_refused():
     from eigengame.game import as_symmetric_rows
 
     with pytest.raises(ValueError, match="dense rows"):

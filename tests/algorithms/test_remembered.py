@@ -10,23 +10,23 @@ from eigengame import metrics, play, play_stream, testing
 from eigengame._play import _update
 from eigengame.algorithms import Remembered
 from eigengame.game import DenseRows, as_rows, as_symmetric_rows, random_players
-from eigengame.game.gram_space import cheaper_in_gram_space, equilibrium_of_all
-from eigengame.game.joint_round import joint_round
+from eigengame.game.gram_space import cheaper_in_gram_space, top_eigenvectors
+from eigengame.game.krylov_round import krylov_round
 from eigengame.game.memory import Memory, RememberedRows
-from eigengame.linalg.orthonormal import nearly_orthonormal
+from eigengame.linalg.orthonormal import reorthonormalise
 from eigengame.sharding.placement import ONE_DEVICE
 from tests.tolerance import assert_close
 
 K, D, M = 3, 20, 32
 RNG = np.random.default_rng(0)
-# As they are played: compiled whole. Operation by operation each is dozens of compilations.
-one_round = jax.jit(joint_round)
+# Compiled as a whole: called eagerly, each would be dozens of compilations.
+one_round = jax.jit(krylov_round)
 merge = jax.jit(Remembered.merge, static_argnums=0)
 
 
 @partial(jax.jit, static_argnums=0)
 def taken(game, values, weights, state):
-    """The state after a batch of which each row counts as often as its weight says."""
+    """Return the state after a batch of weighted rows."""
     return game.update(DenseRows.weighted(values, weights), state)[0]
 
 
@@ -64,9 +64,9 @@ def memory_of(seed, k, dtype="float64"):
     )
 
 
-def test_rows_under_a_memory_are_the_stacked_rows_of_the_design():
+def test_remembered_rows_are_the_stacked_rows_of_the_docstring():
     memory, x = memory_of(1, 5), RNG.normal(size=(M, D)) + 3
-    rows = RememberedRows.of(as_rows(x), memory, center=True).recalled()
+    rows = RememberedRows.of(as_rows(x), memory, center=True).with_past()
     mean, n = x.mean(axis=0), 70.0
     z = np.concatenate(
         [
@@ -88,7 +88,7 @@ def test_rows_under_a_memory_are_the_stacked_rows_of_the_design():
 def test_a_first_round_needs_no_product_with_the_memory():
     memory, x = memory_of(1, 5), RNG.normal(size=(M, D)) + 3
     new = RememberedRows.of(as_rows(x), memory, center=True)
-    whole = new.recalled()
+    whole = new.with_past()
     short = one_round(new, memory.players, new.scores(memory.players), memory.strengths)
     long = one_round(whole, memory.players, whole.scores(memory.players))
     np.testing.assert_allclose(short[2], long[2], rtol=1e-9)
@@ -97,7 +97,7 @@ def test_a_first_round_needs_no_product_with_the_memory():
     np.testing.assert_allclose(ours, theirs, atol=1e-7 * theirs.max())
 
 
-def test_two_batches_remembered_whole_are_the_scatter_of_both_about_their_mean():
+def test_a_memory_of_low_rank_data_is_the_scatter_about_the_mean():
     # Rank below K: nothing is lost, so the memory is exact, the bridge row included.
     low = RNG.normal(size=(50, 4)) @ RNG.normal(size=(4, D)) + 7
     for space in ("score", "gram"):
@@ -110,10 +110,10 @@ def test_two_batches_remembered_whole_are_the_scatter_of_both_about_their_mean()
         assert angles_to(state, low, center=True).max() < 1e-6
 
 
-def test_a_joint_round_is_the_equilibrium_within_players_and_directions():
+def test_a_krylov_round_gives_the_ritz_vectors_within_players_and_directions():
     rows, players = (
         as_rows(RNG.normal(size=(M, D))),
-        nearly_orthonormal(jnp.asarray(testing.orthogonal(D, 2)[:4])),
+        reorthonormalise(jnp.asarray(testing.orthogonal(D, 2)[:4])),
     )
     moved, scores, strengths = one_round(rows, players, rows.scores(players))
     m = np.asarray(rows.values.T @ rows.values)
@@ -130,7 +130,7 @@ def test_a_joint_round_is_the_equilibrium_within_players_and_directions():
 def test_rounds_reach_the_eigenvectors():
     problem = testing.rows_with(testing.harmonic(D), 60, seed=5)
     rows = as_rows(problem.data)
-    players = nearly_orthonormal(jnp.asarray(testing.orthogonal(D, 3)[:6]))
+    players = reorthonormalise(jnp.asarray(testing.orthogonal(D, 3)[:6]))
     scores = rows.scores(players)
     for _ in range(40):
         players, scores, _ = one_round(rows, players, scores)
@@ -138,7 +138,7 @@ def test_rounds_reach_the_eigenvectors():
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_gram_space_is_the_exact_update_and_score_space_played_long_agrees(weighted):
+def test_gram_space_is_exact_and_score_space_converges_to_it(weighted):
     rng = np.random.default_rng(5)
     memory, x = memory_of(1, 5), rng.normal(size=(8, D))
     weights = jnp.asarray(rng.uniform(0, 2, 8)) if weighted else None
@@ -177,7 +177,7 @@ def test_nothing_is_nan_with_fewer_rows_than_players_and_players_beyond_the_rank
     assert np.isfinite(np.asarray(memory.players)).all()
     assert (np.asarray(memory.strengths) >= 0).all()
     assert_close(memory.players @ memory.players.T, np.eye(12, dtype=dtype), factor=10)
-    # 7 rows about their mean have rank 6: all of it is held, exactly.
+    # 7 centred rows have rank 6, which the memory holds exactly.
     values = metrics.true_components(x.astype("float64") - x.mean(axis=0), 6)[0]
     np.testing.assert_allclose(
         memory.strengths[:6], values, rtol=1e-4 if dtype == "float32" else 1e-9
@@ -185,7 +185,7 @@ def test_nothing_is_nan_with_fewer_rows_than_players_and_players_beyond_the_rank
 
 
 @pytest.mark.parametrize("size", [1, 7, 64, 500])
-def test_how_a_stream_is_cut_hardly_matters(size):
+def test_the_batch_size_hardly_matters(size):
     x = gaussian(1000, testing.exponential(D, 1, 1e-3), seed=4) + 1
     whole = angles_to(stream_of(x, 1000, Remembered(extra=8, center=True)), x, center=True)
     cut = angles_to(stream_of(x, size, Remembered(extra=8, center=True)), x, center=True)
@@ -193,7 +193,7 @@ def test_how_a_stream_is_cut_hardly_matters(size):
     assert cut.max() < 0.01
 
 
-def test_one_pass_finds_what_a_long_tail_hides_and_sorted_rows_do_not_hurt():
+def test_one_pass_finds_components_with_a_long_tail_and_with_sorted_rows():
     d, k = 200, 8
     x = gaussian(8000, testing.harmonic(d), seed=6)
     first = metrics.true_components(x, 1)[1][0]
@@ -202,7 +202,7 @@ def test_one_pass_finds_what_a_long_tail_hides_and_sorted_rows_do_not_hurt():
         assert metrics.streak_of(angles_to(state, x, k), math.pi / 32) == k
 
 
-def test_merging_is_exact_where_nothing_is_lost_and_order_hardly_matters():
+def test_merging_low_rank_memories_is_exact_and_order_hardly_matters():
     game = Remembered(extra=8, center=True)
     parts = np.split(
         gaussian(600, testing.exponential(D, 1, 1e-3), seed=7) + np.linspace(0, 2, D), 3
@@ -222,9 +222,9 @@ def test_merging_is_exact_where_nothing_is_lost_and_order_hardly_matters():
     )
 
 
-# As it is called, compiled; and operation by operation, as it may be called too, which is a hundred compilations.
+# Compiled, and called eagerly, which is a hundred compilations.
 @pytest.mark.parametrize("how", [merge, pytest.param(Remembered.merge, marks=pytest.mark.slow)])
-def test_merging_loses_nothing_of_few_directions(how):
+def test_merging_memories_of_few_directions_is_exact(how):
     game = Remembered(extra=8, center=True)
     low = RNG.normal(size=(40, 4)) @ RNG.normal(size=(4, D))
     halves = [stream_of(half, 20, game) for half in np.split(low, 2)]
@@ -241,7 +241,7 @@ def test_merging_with_an_empty_memory_changes_nothing():
         assert_close(merged.memory.mean, seen.memory.mean)
 
 
-def test_forgetting_weighs_rows_by_age_however_the_stream_is_cut():
+def test_forgetting_weights_rows_by_age_for_any_batch_size():
     x, forget = gaussian(60, testing.exponential(6, 1, 1e-2)), 0.95
     weights = forget ** np.arange(len(x) - 1, -1, -1)
     mean = weights @ x / weights.sum()
@@ -254,11 +254,11 @@ def test_forgetting_weighs_rows_by_age_however_the_stream_is_cut():
 
 
 @pytest.mark.parametrize("rate", [1e-4, 1e-6, 1e-8])
-def test_forgetting_slowly_is_not_rounded_to_another_rate_in_float32(rate):
+def test_slow_forgetting_is_accurate_in_float32(rate):
     rows, forget = as_rows(np.ones((1000, 2), np.float32)), 1 - rate
     faded, keep = jax.jit(Remembered(forget=forget).fade, static_argnums=1)(rows, "float32")
     assert keep.dtype == np.float32
-    # Half a unit in the last place below 1, and a rounding of the exponent.
+    # Half a unit in the last place below 1, and the rounding of the exponent.
     np.testing.assert_allclose(float(keep), forget**1000, rtol=0, atol=7e-8)
     weights = np.asarray(faded.roots, np.float64) ** 2
     np.testing.assert_allclose(weights, forget ** np.arange(1000)[::-1], rtol=3e-7)
@@ -312,18 +312,16 @@ def test_players_stay_orthonormal_over_very_many_updates():
     assert np.abs(players @ players.T - np.eye(8)).max() < 1e-5
 
 
-def test_a_matrix_can_be_played_on_too():
+def test_rows_can_be_given_by_a_matrix():
     problem = testing.matrix_with(testing.exponential(D, 1, 1e-3), seed=2)
     played = play(Remembered(), as_symmetric_rows(problem.data), k=K, rounds=1)
     assert metrics.angular_error(np.asarray(played.components), problem.components).max() < 0.01
 
 
-def test_equilibrium_of_all_with_no_new_information_keeps_everything():
+def test_top_eigenvectors_with_no_new_information_keeps_everything():
     memory = memory_of(4, 5)
     none = jnp.zeros(D, bool)
-    players, strengths = equilibrium_of_all(
-        memory.players, memory.strengths, jnp.zeros((3, D)), none
-    )
+    players, strengths = top_eigenvectors(memory.players, memory.strengths, jnp.zeros((3, D)), none)
     assert_close(strengths, memory.strengths)
     assert metrics.angular_error(np.asarray(players), np.asarray(memory.players)).max() < 1e-7
 
@@ -338,18 +336,18 @@ def test_equilibrium_of_all_with_no_new_information_keeps_everything():
         ({"space": "outer"}, "space='outer'"),
     ],
 )
-def test_bad_options_are_named(options, words):
+def test_errors_name_bad_options(options, words):
     with pytest.raises(ValueError, match=words):
         Remembered(**options)
 
 
 def test_forgetting_needs_rows():
-    with pytest.raises(ValueError, match="one by one"):
+    with pytest.raises(ValueError, match=r"forget=0\.9 needs dense rows"):
         play_stream(Remembered(forget=0.9), [as_symmetric_rows(np.eye(5))], k=2)
 
 
-def test_players_stay_orthonormal_where_they_are_half_as_many_as_features():
-    """Fresh directions then leave no room: what a first batch's rounds lose must not grow."""
+def test_players_stay_orthonormal_if_they_are_half_as_many_as_features():
+    """New directions fill the whole space: errors in the rounds of a first batch must not grow."""
     game, d, k = Remembered(extra=16), 48, 8
     scales = jnp.asarray(np.sqrt(testing.exponential(d, 1, 0.01)), jnp.float32)
 
@@ -366,12 +364,12 @@ def test_players_stay_orthonormal_where_they_are_half_as_many_as_features():
         return jax.lax.scan(update, state, jax.random.split(of_rows, 6))[1]
 
     off = jax.jit(jax.vmap(stream))(jax.random.split(jax.random.key(0), 300))
-    # Errors of rounding, and what a single round of a later batch adds before the next tidying.
+    # Rounding errors, and those of single rounds of later batches before the next correction.
     assert float(jnp.max(off)) < 1e-3
 
 
-def test_the_mean_is_exact_in_gram_space_too_where_rows_are_nearly_of_low_rank():
-    """What a basis takes for rounding, a thousandth of the rows here, is still part of their mean."""
+def test_the_mean_is_exact_in_gram_space_for_rows_of_nearly_low_rank():
+    """A basis omits directions within rounding, a thousandth of the rows here; the mean must not."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=(8, 2)) @ rng.normal(size=(2, D)) + 1e-3 * rng.normal(size=(8, D))
     game = Remembered(extra=2, center=True, space="gram")

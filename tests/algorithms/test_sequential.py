@@ -44,7 +44,7 @@ def test_the_literal_rule_stops_far_too_soon_on_large_data():
     assert errors.min() > 5 * TOL
 
 
-def test_a_turn_lasts_as_long_as_the_rule_says():
+def test_the_length_of_a_turn_follows_the_rule():
     played, _ = run(1.0, rule="literal", stop_on_gradient=False, cap=50, rounds=200)
     norms = np.asarray(played.info.direction_norms)
     rho = theory.thresholds(SPECTRUM, K, TOL).rho
@@ -67,8 +67,8 @@ def test_each_iteration_is_a_riemannian_step_of_one_over_2l():
 
 
 @pytest.mark.parametrize("scale", [1e-20, 1.0, 1e20])
-def test_in_float32_turns_end_at_the_floor_of_the_dtype_and_not_at_the_cap(scale):
-    # The theorem's first thresholds are below what float32 can see of a gradient.
+def test_in_float32_turns_end_at_the_precision_of_the_dtype_and_not_at_the_cap(scale):
+    # The first thresholds of the theorem are below the rounding of gradients in float32.
     floor = 8 * np.finfo(np.float32).eps * theory.lipschitz(SPECTRUM, K)
     assert theory.thresholds(SPECTRUM, K, TOL).rho[0] < floor
     algorithm = Sequential(scale * SPECTRUM[: K + 1], theta_tol=TOL)
@@ -93,7 +93,7 @@ def test_rows_of_one_in_ten_billion_have_gradients_in_float32():
     assert metrics.angular_error(np.asarray(played.components), problem.components).max() <= TOL
 
 
-def test_a_cap_beyond_int32_is_no_cap():
+def test_a_cap_beyond_int32_has_no_effect():
     algorithm = Sequential(SPECTRUM[: K + 1], theta_tol=TOL, cap=10**12)
     played = play(algorithm, as_symmetric_rows(PROBLEM.data), k=K, rounds=3)
     assert float(played.state.budget) == 2**31 - 1
@@ -105,7 +105,7 @@ def test_a_cap_beyond_int32_is_no_cap():
 def test_budgets_are_those_of_the_rule_in_a_trough_and_out_of_it(rule, budgets):
     # One player on diag(4, 2, 1): L = 4 (4 + 2 * 2 / 16) = 17 and rho = 2 theta_tol / (2 pi) = .0318.
     # At an angle from the second eigenvector the Riemannian gradient is 2 (4 - 2) sin cos: far from
-    # it rho decides, in the trough at it half the gradient does.
+    # it the minimum is rho, close to it half the gradient norm.
     algorithm = Sequential((4.0, 2.0), theta_tol=TOL, rule=rule, cap=10**9)
     rows = as_symmetric_rows(np.diag([4.0, 2.0, 1.0]))
     targets = [TOL / np.pi, 2 * np.sin(0.01) * np.cos(0.01)]
@@ -153,11 +153,11 @@ def test_players_stop_where_the_gradient_is_within_rho():
         ({"eigenvalues": 3.0}, r"eigenvalues has shape \(\): give a list of eigenvalues"),
     ],
 )
-def test_bad_options_are_named(options, words):
+def test_errors_name_bad_options(options, words):
     with pytest.raises(ValueError, match=words):
         Sequential(**options)
 
 
-def test_one_eigenvalue_more_than_players_is_asked_for():
+def test_one_more_eigenvalue_than_players_is_required():
     with pytest.raises(ValueError, match="at least 4"):
         play(Sequential((3.0, 2.0)), np.eye(5), k=3, rounds=1)

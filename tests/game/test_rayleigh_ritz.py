@@ -17,7 +17,7 @@ def test_settling_a_mixed_basis_of_the_top_space_gives_the_components(dtype):
     values, players = settle(rows, jnp.asarray(mixed, dtype))
     assert players.dtype == dtype
     assert_close(values, PROBLEM.eigenvalues[:3].astype(dtype))
-    # An angle is lost to rounding in proportion to scale over gap, 9 / 1 here.
+    # The error of an angle is rounding times scale over gap, 9 / 1 here.
     assert angular_error(np.asarray(players), PROBLEM.components).max() < 3e3 * np.finfo(dtype).eps
 
 

@@ -39,7 +39,7 @@ def test_utility_along_any_great_circle_is_the_predicted_sinusoid(seed, i):
     measured = [oracle.utility(turned(i, t, away[i]), parents, np.diag(SPECTRUM)) for t in theta]
     np.testing.assert_allclose(predicted.utility(theta), measured, atol=1e-12 * SPECTRUM[0])
 
-    # The argmax is the arctan formula's, in size and in sign (both ends of the circle are one point).
+    # The argmax is that of the arctan formula, with its sign (both ends of the circle are one point).
     best = theta[np.argmax(measured)]
     off = abs(predicted.argmax() - best)
     assert min(off, math.pi - off) <= theta[1] - theta[0]
@@ -75,8 +75,8 @@ def test_printed_worked_example_steps_near_18_degrees_for_kappa_10():
 
 @pytest.mark.parametrize("kappa", [2.0, 10.0, 100.0])
 @pytest.mark.parametrize("degrees", [5.0, 18.3, 30.0, 60.0])
-def test_the_worked_examples_own_game_has_no_such_step(degrees, kappa):
-    # Delta_1 = v_i and Delta_i = v_1, as the example says, for i = 2: optimise and see.
+def test_the_game_of_the_worked_example_has_no_step(degrees, kappa):
+    # Delta_1 = v_i and Delta_i = v_1, as in the example, for i = 2, optimised numerically.
     theta = math.radians(degrees)
     m = np.diag([kappa, 1.0])
     parent = np.array([math.cos(theta), math.sin(theta)])
@@ -84,7 +84,7 @@ def test_the_worked_examples_own_game_has_no_such_step(degrees, kappa):
     best = max(
         grid, key=lambda t: oracle.utility(np.array([math.sin(t), math.cos(t)]), [parent], m)
     )
-    # Off by the parent's error, whatever kappa: orthogonal to the parent, on the other side.
+    # The error is that of the parent for any kappa: orthogonal to the parent, on the other side.
     assert best == pytest.approx(-theta, abs=2e-4)
     assert theory.worked_example_corrected(theta) == theta
     by_lemma = theory.error_propagation([kappa, 1.0], [theta], [[0.0, 1.0]], [1.0, 0.0])
@@ -92,7 +92,7 @@ def test_the_worked_examples_own_game_has_no_such_step(degrees, kappa):
     assert by_lemma.deviation() == pytest.approx(theta)
 
 
-def test_the_printed_example_is_off_its_own_game_where_it_steps():
+def test_the_printed_example_differs_from_its_game_at_the_step():
     theta = math.radians(25.0)
     assert math.degrees(theory.worked_example(theta, 10.0)) > 60
     assert math.degrees(theory.worked_example_corrected(theta)) == pytest.approx(25)
@@ -139,7 +139,7 @@ def test_the_smoothness_lemmas_with_their_factors_of_two(i):
 
 
 def test_a_step_of_one_over_2l_gains_the_corrected_share_of_the_gradient():
-    # With both factors of 2 put right: at least |grad^R|^2 / (5 L), of a range of at most L.
+    # With both factors of 2 corrected: at least |grad^R|^2 / (5 L), of a range of at most L.
     k, m = 3, np.diag(SPECTRUM)
     top, rows = theory.lipschitz(SPECTRUM, k), as_symmetric_rows(np.diag(SPECTRUM))
     for seed in range(20):
@@ -158,14 +158,14 @@ def test_without_parents_the_utility_is_a_plain_rayleigh_quotient():
     assert sinusoid == (-2.0, 0.0, 3.0)
 
 
-def test_a_parent_that_errs_towards_another_parent_does_step_near_18_degrees():
+def test_a_parent_error_towards_another_parent_has_a_step_near_18_degrees():
     degrees = np.linspace(1, 40, 79)
     child = np.degrees(theory.soft_step(np.radians(degrees), kappa=10.0))
     threshold = degrees[np.argmax(child > 45)]
     assert 18 <= threshold <= 19
     assert child[degrees < 15].max() < 5
     assert child[degrees > 25].min() > 80
-    # Measured on the game itself, not only by the lemma.
+    # Measured in the game, not only by the lemma.
     m, e = np.diag([10.0, 10.0, 1.0]), np.eye(3)
     towards = math.sqrt(0.99) * e[1] + 0.1 * e[2]
     grid = np.linspace(-math.pi / 2, math.pi / 2, 4001)
@@ -239,7 +239,7 @@ def test_literal_iterations_change_with_the_scale_of_the_data_and_scale_free_one
     assert max(counts["scale-free"]) - min(counts["scale-free"]) <= 1
 
 
-def test_iterations_in_numbers():
+def test_iterations_have_known_values():
     # min(.) is rho = .1, then half of a gradient norm of .1.
     assert theory.literal_iterations(0.1, 1.0) == 125
     assert theory.literal_iterations(0.1, 0.1) == 500
@@ -247,11 +247,11 @@ def test_iterations_in_numbers():
     assert theory.scale_free_iterations(0.1, 0.1, 4.0) == 32_000
     assert theory.literal_iterations(1e-200, 1) == math.inf
     assert theory.scale_free_iterations(0.0, 1, 1) == math.inf
-    # Scaled down by 1e-200 all the same count: nothing underflows on the way.
+    # Scaled by 1e-200 the count is the same: nothing underflows.
     assert theory.scale_free_iterations(1e-201, 1e-200, 4e-200) == pytest.approx(8000)
 
 
-def test_bounds_in_numbers():
+def test_bounds_have_known_values():
     assert theory.angle_bound(0.5, 2.0) == pytest.approx(math.pi / 4)
     assert theory.parent_tolerance([10, 7, 4, 2], 2, c=0.05) == pytest.approx(0.05 * 2 / (2 * 10))
     assert theory.parent_tolerance([10, 7, 4], 1) == pytest.approx(3 / (16 * 10))
@@ -260,7 +260,7 @@ def test_bounds_in_numbers():
     assert theory.lipschitz([10, 7], 1) == pytest.approx(4 * (10 + 2 * 3 / 16))
 
 
-def test_beyond_a_right_angle_every_start_is_within_it():
+def test_every_start_is_within_a_right_angle():
     np.testing.assert_array_equal(theory.start_probability([math.pi / 2, 2.0, 3.0], 5), 1)
 
 
@@ -279,7 +279,7 @@ def test_start_probability_against_monte_carlo(d, phi):
     along = np.abs(draws[:, 0]) / np.linalg.norm(draws, axis=1)
     share = np.mean(np.arccos(along) <= phi)
     probability = theory.start_probability(phi, d)
-    # Five standard errors of a share of 40 000 draws.
+    # Five standard errors of a proportion of 40 000 draws.
     assert (
         abs(share - probability) <= 5 * math.sqrt(probability * (1 - probability) / 40_000) + 1e-4
     )

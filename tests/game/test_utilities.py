@@ -14,7 +14,7 @@ from tests.tolerance import assert_close
 M, D, K = 40, 7, 4
 seeds = st.integers(0, 2**31 - 1)
 GAMES = [Rules(h, n) for h in (True, False) for n in (True, False)]
-# As it is played: compiled whole. Operation by operation it is a dozen compilations for each shape.
+# Compiled as a whole: called eagerly, it would be a dozen compilations for each shape.
 gradients = jax.jit(utilities.gradients, static_argnums=2)
 
 
@@ -66,7 +66,7 @@ def test_vectorised_equals_player_by_player(rules):
     rows, players = draw(4)
     together = gradients(rows, players, rules)
     for i in range(K):
-        # A player's gradient needs its opponents only: alone with them it comes out the same.
+        # A player's gradient only depends on its opponents: alone with them it is the same.
         opponents = list(range(i)) if rules.hierarchy else [j for j in range(K) if j != i]
         if rules.hierarchy:
             alone = gradients(rows, players[jnp.array([*opponents, i])], rules)[-1]
@@ -75,7 +75,7 @@ def test_vectorised_equals_player_by_player(rules):
         assert_close(alone, together[i])
 
 
-def test_the_same_m_plays_the_same_game_however_it_is_given():
+def test_rows_and_matrix_of_the_same_m_give_the_same_game():
     rows, players = draw(5)
     given_m = as_symmetric_rows(rows.values.T @ rows.values)
     halved = AffineRows(as_rows(rows.values), jnp.zeros(()), jnp.asarray(0.5))
@@ -84,7 +84,7 @@ def test_the_same_m_plays_the_same_game_however_it_is_given():
     assert_close(2 * gradients(halved, players), gradients(rows, players))
 
 
-def test_a_player_without_reward_penalises_nobody_and_nothing_is_nan():
+def test_a_player_without_reward_imposes_no_penalty_and_nothing_is_nan():
     x = jnp.zeros((3, D))
     found = gradients(as_rows(x), random_players(0, K, D, "float64"))
     np.testing.assert_array_equal(found, 0)
@@ -113,14 +113,14 @@ def test_at_the_eigenvectors_no_player_gains_by_deviating(seed, hierarchy):
     for i in range(K):
         deviated = utilities.utilities(gram_of(rows, truth.at[i].set(deviations[i])), rules)[i]
         along = float(deviations[i] @ truth[i]) ** 2
-        # Strict: what is lost is a gap in proportion to sin^2 of the deviation. Without the hierarchy
+        # Strict: the loss is a gap times sin^2 of the deviation. Without the hierarchy
         # a player may only gain outside the span of all, where the next eigenvalue is that of K.
         next_best = SPECTRUM[i + 1] if hierarchy else SPECTRUM[K]
         gap = SPECTRUM[i] - next_best
         assert deviated <= SPECTRUM[i] - gap * (1 - along) + 1e-12
 
 
-def test_anything_else_than_the_eigenvectors_is_no_nash():
+def test_other_vectors_than_the_eigenvectors_are_not_a_nash_equilibrium():
     problem = testing.matrix_with(SPECTRUM, seed=1)
     rows, truth = as_symmetric_rows(problem.data), jnp.asarray(problem.components[:K])
     swapped = truth[jnp.array([1, 0, 2, 3])]
@@ -131,7 +131,7 @@ def test_anything_else_than_the_eigenvectors_is_no_nash():
 
 @given(seeds)
 @settings(max_examples=20, deadline=None)
-def test_the_symmetric_profile_is_no_nash_of_the_symmetric_game(seed):
+def test_the_symmetric_profile_is_not_a_nash_equilibrium_of_the_symmetric_game(seed):
     problem = testing.matrix_with(SPECTRUM, seed=2)
     rows, rules = as_symmetric_rows(problem.data), Rules(hierarchy=False)
     v, w = random_players(seed, 2, D, "float64")

@@ -1,11 +1,13 @@
-"""Touches of width d: the kernels, run by the interpreter, and plain products against float64."""
+"""Operations over width d: kernels, run by the interpreter, and plain products, compared with float64."""
+
+from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from eigengame.game import DenseRows, pass_products
+from eigengame.game import DenseRows
 from eigengame.linalg import wide
 from eigengame.linalg.kernels import gram_space, passes
 
@@ -20,16 +22,16 @@ def arrays(players, vector, d, seed=0):
     return parts, jnp.asarray(rng.normal(size=(ROWS, d)), jnp.bfloat16)
 
 
-# Whole pieces; a piece shared with the mean; fewer players than a piece, and columns beyond the last tile.
+# Whole pieces; a piece shared with the mean; fewer players than a piece, with columns beyond the last tile.
 SHAPES = [(32, False, 256), (47, True, 256), (5, True, 300)]
 
 
 @pytest.mark.parametrize(("players", "vector", "d"), SHAPES)
-def test_kernels_give_the_products_that_float64_gives(players, vector, d):
+def test_kernel_inner_products_equal_those_of_float64(players, vector, d):
     parts, rows = arrays(players, vector, d)
     square, across = gram_space.inner_products(parts, rows, interpret=True)
     x, w = np.asarray(rows, np.float64), np.concatenate([np.asarray(p, np.float64) for p in parts])
-    # Two parts of 8 bits: products are exact to 2^-17 of what is multiplied.
+    # Two parts of 8 bits: products have a relative error of 2^-17.
     tolerance = 2**-17 * np.sqrt(d) * 4
     np.testing.assert_allclose(square, x @ x.T, atol=tolerance)
     np.testing.assert_allclose(across, x @ w.T, atol=tolerance)
@@ -37,41 +39,41 @@ def test_kernels_give_the_products_that_float64_gives(players, vector, d):
 
 @pytest.mark.parametrize("size", [1, 2.0**-60, 1e12])
 @pytest.mark.parametrize(("players", "vector", "d"), SHAPES)
-def test_kernels_combine_as_float64_does(players, vector, d, size):
+def test_kernel_combinations_equal_those_of_float64(players, vector, d, size):
     parts, rows = arrays(players, vector, d, seed=1)
     k = sum(map(len, parts))
     rng = np.random.default_rng(2)
     coefficients = jnp.asarray(rng.normal(size=(k, k + ROWS)), jnp.float32)
     x, w = np.asarray(rows, np.float64), np.concatenate([np.asarray(p, np.float64) for p in parts])
-    # As large as its rows, of any size: units of the kernel must hold them all.
+    # Vectors of any size must be in the range of the kernel's scaled numbers.
     w, lengths = w * size, np.linalg.norm(w, axis=1) * size
     parts = [part * jnp.float32(size) for part in parts]
     coefficients = coefficients.at[:, :k].divide(size)
     given = coefficients, jnp.asarray(lengths, jnp.float32)
     moved, applied = gram_space.combined(*given, parts, rows, interpret=True)
     assert [part.shape for part in moved] == [part.shape for part in parts]
-    # What is applied is what is returned, but for the rounding of a float32.
+    # The returned coefficients are those applied, up to float32 rounding.
     made = np.asarray(applied, np.float64) @ np.concatenate([w, x])
     np.testing.assert_allclose(np.concatenate(moved), made, atol=2**-22 * np.sqrt(k + ROWS) * 16)
-    # Turns have 22 bits, what is new 16.
+    # Coefficients of players have 22 bits, those of rows 16.
     np.testing.assert_allclose(applied[:, :k], coefficients[:, :k], atol=2**-20 / size)
     np.testing.assert_allclose(applied[:, k:], coefficients[:, k:], rtol=2**-16)
 
 
 @pytest.mark.parametrize("size", [1, 2.0**-40, 1e12])
 @pytest.mark.parametrize(("players", "vector", "d"), SHAPES)
-def test_kernels_measure_overlaps_as_float64_does(players, vector, d, size):
+def test_kernel_overlaps_equal_those_of_float64(players, vector, d, size):
     parts, _ = arrays(players, vector, d, seed=5)
     parts = [part * jnp.float32(size) for part in parts]
     w = np.concatenate([np.asarray(p, np.float64) for p in parts])
     lengths = np.linalg.norm(w, axis=1)
-    # Lengths need be known roughly only.
+    # Approximate lengths are sufficient.
     found = gram_space.overlaps(parts, jnp.asarray(lengths * 0.99, jnp.float32), interpret=True)
     np.testing.assert_allclose(found, w @ w.T, atol=2e-7 * lengths.max() ** 2)
 
 
 @pytest.mark.parametrize(("players", "d"), [(32, 2048), (47, 2100), (5, 4200)])
-def test_kernels_of_a_pass_add_up_what_float64_does(players, d):
+def test_kernel_sums_of_a_pass_equal_those_of_float64(players, d):
     (total,), rows = arrays(players, False, d, seed=3)
     rng = np.random.default_rng(4)
     given, roots = rng.normal(size=(ROWS, players)), rng.uniform(size=ROWS)
@@ -86,16 +88,31 @@ def test_kernels_of_a_pass_add_up_what_float64_does(players, d):
     np.testing.assert_allclose(found[1], np.sum(x**2, axis=0), rtol=1e-5)
 
 
-def test_plain_passes_are_those_of_float64():
+def test_plain_products_of_a_pass_equal_those_of_float64():
     (block,), rows = arrays(5, False, 300)
     x, w = np.asarray(rows, np.float64), np.asarray(block, np.float64)
-    scores = pass_products.scores_of(DenseRows(rows), block)
+    scores = DenseRows(rows).pass_scores(block)
     np.testing.assert_allclose(scores, x @ w.T, rtol=1e-5, atol=1e-4)
-    made = pass_products.with_directions(block, scores, DenseRows(rows))
+    made = DenseRows(rows).add_directions(block, scores)
     np.testing.assert_allclose(made, w + (x @ w.T).T @ x, rtol=1e-5, atol=1e-3)
 
 
-def test_plain_products_are_those_of_float64():
+def test_dense_rows_use_kernels_if_these_fit(monkeypatch):
+    (block,), values = arrays(5, False, 2048)
+    plain, used = DenseRows(values), []
+    scores = plain.pass_scores(block)
+    expected = plain.add_directions(block, scores)
+    monkeypatch.setattr(
+        wide, "kernels_fit", lambda wide, rows: bool(used.append(rows.shape)) or True
+    )
+    monkeypatch.setattr(gram_space, "scores", partial(gram_space.scores, interpret=True))
+    monkeypatch.setattr(passes, "added", partial(passes.added, interpret=True))
+    np.testing.assert_allclose(plain.pass_scores(block), scores, atol=2**-17 * np.sqrt(2048) * 4)
+    np.testing.assert_allclose(plain.add_directions(block, scores), expected, atol=1e-3)
+    assert used == [values.shape] * 2
+
+
+def test_plain_products_equal_those_of_float64():
     parts, rows = arrays(5, True, 300)
     x, w = np.asarray(rows, np.float64), np.concatenate([np.asarray(p, np.float64) for p in parts])
     square, across = wide.inner_products(parts, rows)
@@ -104,15 +121,15 @@ def test_plain_products_are_those_of_float64():
     np.testing.assert_allclose(wide.overlaps_of(parts), w @ w.T, rtol=1e-5, atol=1e-4)
 
 
-# Features that chunks divide, and one more.
+# A number of features that the chunks divide, and one that they do not.
 @pytest.mark.parametrize("d", [2**19, 2**19 + 1])
-def test_lengths_are_measured_to_rounding_over_hundreds_of_thousands_of_features(d):
+def test_lengths_are_accurate_over_hundreds_of_thousands_of_features(d):
     players = jnp.ones((1, d), jnp.float32) * 0.1
     true = np.sum(np.square(np.asarray(players, np.float64)))
     np.testing.assert_allclose(wide.overlaps_of([players]), [[true]], rtol=1e-6)
 
 
-def test_kernels_are_for_gpus_and_shapes_they_take(monkeypatch):
+def test_kernels_are_used_on_gpus_for_supported_shapes(monkeypatch):
     players, rows = (jax.ShapeDtypeStruct((32, 2**16), dtype) for dtype in ("float32", "bfloat16"))
     assert not wide.kernels_fit([players], rows)
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
@@ -120,6 +137,6 @@ def test_kernels_are_for_gpus_and_shapes_they_take(monkeypatch):
     assert not wide.kernels_fit([players], jax.ShapeDtypeStruct((32, 2**16), "float32"))
     assert not wide.kernels_fit([players], jax.ShapeDtypeStruct((31, 2**16), "bfloat16"))
     assert not wide.kernels_fit([players] * 3, rows)
-    # A later JAX, without what they are written in.
+    # A later JAX, without Pallas for Triton.
     monkeypatch.setattr(wide, "_has_triton", lambda: False)
     assert not wide.kernels_fit([players], rows)

@@ -40,9 +40,11 @@ def test_a_fit_that_keeps_to_gram_space_is_the_fit(source, center, hosted, monke
         def batch(self, at):
             pass
 
-    traced, played = [], eg.algorithms.Remembered._played
+    traced, played = [], eg.algorithms.Remembered._update_coordinates
     monkeypatch.setattr(
-        eg.algorithms.Remembered, "_played", lambda *given: traced.append(1) or played(*given)
+        eg.algorithms.Remembered,
+        "_update_coordinates",
+        lambda *given: traced.append(1) or played(*given),
     )
     usual = eg.EigenGamePCA(K, **options).fit(source)
     monkeypatch.setattr(plan, "kernels_fit", lambda wide, rows: True)

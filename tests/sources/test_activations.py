@@ -140,7 +140,7 @@ def test_rows_in_half_precision_are_not_taken_for_noise():
     rows = jnp.asarray(rng.normal(size=(8, d)), jnp.bfloat16)
     strengths = np.array([4, 3, 2, 1], np.float32)
     game = Remembered(extra=0, space="gram")
-    state = game.remember_nothing(jnp.asarray(players), 4)
+    state = game.empty_state(jnp.asarray(players), 4)
     state = state._replace(memory=state.memory._replace(strengths=jnp.asarray(strengths)))
     found, wide = (
         game.update(DenseRows(own), state)[1] for own in (rows, rows.astype(jnp.float32))

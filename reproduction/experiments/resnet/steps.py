@@ -10,7 +10,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from eigengame.algorithms import InGramSpace
-from eigengame.game.pass_products import scores_of
 from eigengame.game.sphere import random_players
 from eigengame.game.utilities import penalties, rewards
 from eigengame.solver.batches import Batches
@@ -71,5 +70,5 @@ def _update(algorithm: InGramSpace, rows: Any, state: Any) -> Any:
 @jax.jit
 def _gram(rows: Any, players: jax.Array) -> jax.Array:
     """Return the inner products of scores on one batch, shape (k, k)."""
-    scores = scores_of(rows, players)
+    scores = rows.pass_scores(players)
     return rows.gram(scores, scores)

@@ -1,4 +1,4 @@
-"""The algorithms, one file each, and the registry that lets everything else find them by name."""
+"""The algorithms, one file each, and a registry of their names."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ REGISTRY: Mapping[str, Callable[..., Algorithm]] = MappingProxyType(
         "frequent_directions": FrequentDirections,
     }
 )
-"""Every algorithm by name: a factory that takes the algorithm's options."""
+"""All algorithms by name: functions from options to an algorithm."""
 
 
 def make(name: str, **options: Any) -> Algorithm:
-    """Return the algorithm of that name with these options.
+    """Create an algorithm by name.
 
     Examples
     --------
@@ -57,6 +57,6 @@ def make(name: str, **options: Any) -> Algorithm:
 
 
 def name_of(algorithm: Algorithm) -> str:
-    """Return the name of an algorithm in the registry, or else of its class."""
+    """Return the name of an algorithm in the registry, or the name of its class if it is not registered."""
     kind = type(algorithm)
     return next((name for name, known in REGISTRY.items() if known is kind), kind.__name__)

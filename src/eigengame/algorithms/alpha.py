@@ -1,4 +1,4 @@
-r"""EigenGame and EigenGame$^R$ (Alg. 2): every player follows the gradient of its utility."""
+r"""EigenGame and EigenGame$^R$ (Alg. 2): each player ascends the gradient of its utility."""
 
 from __future__ import annotations
 
@@ -9,8 +9,16 @@ import jax
 import jax.numpy as jnp
 
 from eigengame import _check
-from eigengame.algorithms._base import LONGEST, Info, Optimizer, StepSize, move
+from eigengame.algorithms._base import (
+    MAX_COUNT,
+    Info,
+    Optimizer,
+    StepSize,
+    move,
+    optimizer_axes,
+)
 from eigengame.game import sphere
+from eigengame.game.axes import PLAYERS, WHOLE
 from eigengame.game.rows import Rows
 from eigengame.game.utilities import PAPER, Rules, overlap_ratios, rules_of
 from eigengame.linalg.orthonormal import safe_norms
@@ -18,31 +26,40 @@ from eigengame.linalg.products import full_product
 
 
 class AlphaState(NamedTuple):
-    """Players, and what they know of each other.
+    """Players, and their last broadcasts.
 
     Attributes
     ----------
     players : array of shape (k, d)
-    heard : array of shape (k, d) or None
-        Each player as last broadcast; None where every update is broadcast.
+    broadcast : array of shape (k, d) or None
+        Each player as last broadcast to its children; None if every update is broadcast.
     key : random key data or None
-        Which broadcasts are dropped next.
-    memory : any
-        The optimiser's own state.
+        Random key of the next dropped broadcasts.
+    optimizer_state : any
     step : int32
-        Updates made so far.
+        Updates so far.
     """
 
     players: jax.Array
-    heard: jax.Array | None
+    broadcast: jax.Array | None
     key: jax.Array | None
-    memory: Any
+    optimizer_state: Any
     step: jax.Array
+
+    def axes(self) -> AlphaState:
+        """Return the axis names of each array."""
+        return AlphaState(
+            PLAYERS,
+            None if self.broadcast is None else PLAYERS,
+            None if self.key is None else WHOLE,
+            optimizer_axes(self.optimizer_state, self.players),
+            WHOLE,
+        )
 
 
 @dataclass(frozen=True)
 class Alpha:
-    r"""EigenGame: $\hat v_i \leftarrow \hat v_i + \alpha\nabla_i$, then back to the sphere.
+    r"""EigenGame: $\hat v_i \leftarrow \hat v_i + \alpha\nabla_i$, then retraction to the sphere.
 
     Parameters
     ----------
@@ -50,23 +67,23 @@ class Alpha:
         $\alpha$. The paper searches $10^{-3} \ldots 10^{-6}$, with $M = X_t^\top X_t$ summed over the
         batch and the factor 2 of Alg. 2 in the gradient.
     riemannian : bool
-        Follow $\nabla^R$, the gradient's projection on the tangent space (EigenGame$^R$, the
-        default), or the gradient itself (EigenGame).
+        Use $\nabla^R$, the projection of the gradient on the tangent space (EigenGame$^R$, the default), or the
+        gradient itself (EigenGame).
     surface : {"sphere", "ball"}
-        Where players live: $\|\hat v_i\| = 1$, or $\|\hat v_i\| \le 1$. On the ball they need
-        `riemannian=False`: the tangent of the sphere leads nobody outwards.
+        Constraint on players: $\|\hat v_i\| = 1$, or $\|\hat v_i\| \le 1$. The ball needs `riemannian=False`, since
+        tangent steps do not increase the norm.
     rules : Rules, or pair of bools
-        Which game: with or without the hierarchy and the normaliser.
+        Rules of the game: with or without the hierarchy and the normaliser.
     own_batches : bool
-        Whether player $i$ sees its own batch $X_{i,t}$: rows then have shape (k, m, d).
+        Whether each player $i$ has its own batch $X_{i,t}$: rows then have shape (k, m, d).
     lag : int
-        Broadcast every `lag` updates; in between, children answer to where their parents were.
+        Updates between broadcasts; in between, children use the last broadcast of their parents.
     dropout : float
         Probability that a player's broadcast is lost.
     seed : int
         Seed of the lost broadcasts.
     optimizer : optax gradient transformation, optional
-        Takes the place of `step_size`.
+        Replaces `step_size`.
     """
 
     step_size: StepSize = 1e-3
@@ -84,8 +101,8 @@ class Alpha:
         _check.one_of("surface", self.surface, ("sphere", "ball"))
         if self.surface == "ball" and self.riemannian:
             raise ValueError(
-                'surface="ball" with riemannian=True: give riemannian=False; players inside the ball '
-                "have no tangent space, and the projection would keep them from growing."
+                'surface="ball" with riemannian=True: give riemannian=False, since the projection on the tangent '
+                "space would keep players from growing."
             )
         object.__setattr__(self, "rules", rules_of(self.rules))
         _check.whole("lag", self.lag)
@@ -94,59 +111,59 @@ class Alpha:
         _check.optimizer("optimizer", self.optimizer)
 
     def init(self, players: jax.Array) -> AlphaState:
-        """Return the players where they start, all of them known to all."""
-        unheard = self.lag == 1 and self.dropout == 0
+        """Return the initial state; all players are broadcast."""
+        always = self.lag == 1 and self.dropout == 0
         return AlphaState(
             players=players,
-            heard=None if unheard else players,
+            broadcast=None if always else players,
             key=jax.random.key_data(jax.random.key(self.seed)) if self.dropout else None,
-            memory=None if self.optimizer is None else self.optimizer.init(players),
+            optimizer_state=None if self.optimizer is None else self.optimizer.init(players),
             step=jnp.zeros((), jnp.int32),
         )
 
     def update(self, rows: Rows, state: AlphaState) -> tuple[AlphaState, Info]:
         """Move every player once, in parallel."""
-        play = self._each_on_its_own if self.own_batches else self._all_on_the_same
-        gradient, rewards, penalties = play(rows, state)
+        if self.own_batches:
+            gradient, rewards, penalties = self._on_own_batches(rows, state)
+        else:
+            combined, rewards, penalties = self._gradient_scores(rows, state)
+            gradient = 2 * rows.directions(combined)
         if self.riemannian:
             gradient = sphere.project_tangent(state.players, gradient)
-        moved, memory = move(gradient, state, self.step_size, self.optimizer, state.memory)
+        moved, optimizer_state = move(
+            gradient, state, self.step_size, self.optimizer, state.optimizer_state
+        )
         players = sphere.retract(moved) if self.surface == "sphere" else sphere.into_ball(moved)
-        heard, key = self._broadcast(players, state)
+        broadcast, key = self._broadcast(players, state)
         info = Info(rewards, penalties, safe_norms(gradient))
-        return AlphaState(players, heard, key, memory, state.step + 1), info
+        return AlphaState(players, broadcast, key, optimizer_state, state.step + 1), info
 
     def components(self, state: AlphaState) -> jax.Array:
         """Return the players."""
         return state.players
 
-    def _answers(self, rows: Rows, state: AlphaState) -> tuple[jax.Array, jax.Array, jax.Array]:
-        """Return rewards less penalties in score space (m, k), and both as numbers (k,)."""
-        scores = rows.scores(state.players)
-        gram = rows.gram(scores, scores)
-        told, cross, worth = scores, gram, jnp.diag(gram)
-        if state.heard is not None:
-            told = rows.scores(state.heard)
-            cross, worth = rows.gram(told, scores), jnp.diag(rows.gram(told, told))
-        ratios = overlap_ratios(cross, worth, self.rules)
-        answers = scores - full_product(told, ratios)
-        return answers, jnp.diag(gram), jnp.sum(ratios * cross, axis=0)
-
-    def _all_on_the_same(
+    def _gradient_scores(
         self, rows: Rows, state: AlphaState
     ) -> tuple[jax.Array, jax.Array, jax.Array]:
-        """Return gradient, rewards and penalties of every player on one batch."""
-        answers, rewards, penalties = self._answers(rows, state)
-        return 2 * rows.directions(answers), rewards, penalties
+        """Return half the gradients in score space (m, k), the rewards (k,) and the penalties (k,)."""
+        scores = rows.scores(state.players)
+        gram = rows.gram(scores, scores)
+        others, cross, others_rewards = scores, gram, jnp.diag(gram)
+        if state.broadcast is not None:
+            others = rows.scores(state.broadcast)
+            cross, others_rewards = rows.gram(others, scores), jnp.diag(rows.gram(others, others))
+        ratios = overlap_ratios(cross, others_rewards, self.rules)
+        combined = scores - full_product(others, ratios)
+        return combined, jnp.diag(gram), jnp.sum(ratios * cross, axis=0)
 
-    def _each_on_its_own(
+    def _on_own_batches(
         self, rows: Rows, state: AlphaState
     ) -> tuple[jax.Array, jax.Array, jax.Array]:
         """Return gradient, rewards and penalties of player i on batch i."""
 
         def play(own: Rows, i: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-            answers, rewards, penalties = self._answers(own, state)
-            mine = jax.lax.dynamic_slice_in_dim(answers, i, 1, axis=1)
+            combined, rewards, penalties = self._gradient_scores(own, state)
+            mine = jax.lax.dynamic_slice_in_dim(combined, i, 1, axis=1)
             return 2 * own.directions(mine)[0], rewards[i], penalties[i]
 
         return jax.vmap(play)(rows, jnp.arange(state.players.shape[0]))
@@ -154,13 +171,13 @@ class Alpha:
     def _broadcast(
         self, players: jax.Array, state: AlphaState
     ) -> tuple[jax.Array | None, jax.Array | None]:
-        """Return what every player is now known as, and the key for the next losses."""
-        if state.heard is None:
+        """Return each player as last broadcast, and the random key of the next update."""
+        if state.broadcast is None:
             return None, None
-        arrives = jnp.full((players.shape[0], 1), (state.step + 1) % min(self.lag, LONGEST) == 0)
+        arrives = jnp.full((players.shape[0], 1), (state.step + 1) % min(self.lag, MAX_COUNT) == 0)
         key = state.key
         if key is not None:
             now, later = jax.random.split(jax.random.wrap_key_data(key))
             arrives &= jax.random.bernoulli(now, 1 - self.dropout, arrives.shape)
             key = jax.random.key_data(later)
-        return jnp.where(arrives, players, state.heard), key
+        return jnp.where(arrives, players, state.broadcast), key

@@ -1,8 +1,8 @@
-r"""Frequent Directions (Ghashami et al., 2016; appendix Frequent Directions): a sketch that merges.
+r"""Frequent Directions (Ghashami et al., 2016; appendix Frequent Directions): a mergeable sketch.
 
-Not a game: the rival the paper discusses. A sketch $B$ of at most $2l$ rows with
-$\|X^\top X - B^\top B\|_2 \le \|X - X_k\|_F^2/(l - k)$, made in one pass, and principal components
-recovered from the data projected on it.
+Not a game, but an alternative that the paper discusses. One pass computes a sketch $B$ of at most $2l$ rows with
+$\|X^\top X - B^\top B\|_2 \le \|X - X_k\|_F^2/(l - k)$; a second pass recovers principal components from the data
+projected on it.
 """
 
 from __future__ import annotations
@@ -18,39 +18,40 @@ import jax.numpy as jnp
 from eigengame import _check
 from eigengame.algorithms._base import Info, info_from
 from eigengame.game import sphere
-from eigengame.game.rows import Rows, as_rows
+from eigengame.game.axes import PLAYERS, WHOLE
+from eigengame.game.rows import Rows, SampleRows, as_rows
 from eigengame.linalg.products import full_product
 
 
 def sketch_size(k: int, epsilon: float) -> int:
     r"""Return $l = \lceil k + 1/\epsilon\rceil$ for a tolerance $\epsilon$ on the subspace error."""
-    # Undo the last bit of 1 / (0.25 / k) before rounding up, so that it is 4 k and not 4 k + 1.
+    # Round off the last bit of 1 / (0.25 / k) first, so that it gives 4 k and not 4 k + 1.
     return math.ceil(round(k + 1 / _check.positive("epsilon", epsilon), 9))
 
 
 def best_shards(n: int, l: int) -> float:
-    r"""Return $b^* = \sqrt{n/2l}$, the number of shards with the least `runtime_multiplier`."""
+    r"""Return $b^* = \sqrt{n/2l}$, the number of shards that minimises `runtime_multiplier`."""
     return math.sqrt(n / (2 * l))
 
 
 def runtime_multiplier(b: float, n: int, l: int) -> float:
-    r"""Return $1/b + 2bl/n$: the time with b shards, and one merge, over the time with one."""
+    r"""Return $1/b + 2bl/n$: the time with b shards and one merge, divided by the time with one shard."""
     return 1 / b + 2 * b * l / n
 
 
 class SketchState(NamedTuple):
-    """The sketch and how full it is.
+    """The sketch and the number of its rows in use.
 
     Attributes
     ----------
     sketch : array of shape (2l, d)
-        $B$: rows of the sketch, then rows of data not yet folded in, then zeros.
+        $B$: rows of the sketch, then rows of data not yet merged into it, then zeros.
     filled : int32
         Rows in use.
     like : array of shape (k, 0)
-        Says how many components are wanted; holds nothing.
+        Empty; its shape stores the number of components. Checkpoints contain it.
     step : int32
-        Updates made so far.
+        Updates so far.
     """
 
     sketch: jax.Array
@@ -58,10 +59,19 @@ class SketchState(NamedTuple):
     like: jax.Array
     step: jax.Array
 
+    @property
+    def k(self) -> int:
+        """The number of components."""
+        return self.like.shape[0]
+
+    def axes(self) -> SketchState:
+        """Return the axis names of each array; rows of the sketch are placed like players."""
+        return SketchState(PLAYERS, WHOLE, WHOLE, WHOLE)
+
 
 @dataclass(frozen=True)
 class FrequentDirections:
-    r"""Frequent Directions with a buffer of $2l$ rows, shrunk to $l$ whenever it is full.
+    r"""Frequent Directions with a buffer of $2l$ rows, reduced to $l$ rows whenever it is full.
 
     Parameters
     ----------
@@ -76,7 +86,7 @@ class FrequentDirections:
             _check.whole("size", self.size)
 
     def init(self, players: jax.Array) -> SketchState:
-        """Return an empty sketch for as many components as there are players, of their dtype."""
+        """Return an empty sketch with the dtype of the players, for as many components as players."""
         k, d = players.shape
         l = self.size or sketch_size(k, 0.25 / k)
         if l < k:
@@ -88,13 +98,12 @@ class FrequentDirections:
 
     def update(self, rows: Rows, state: SketchState) -> tuple[SketchState, Info]:
         """Add the rows to the sketch."""
-        dense = getattr(rows, "dense", None)
-        if dense is None:
+        if not isinstance(rows, SampleRows):
             raise ValueError(
-                f"rows are {type(rows).__name__}, known by products alone: frequent_directions needs "
-                "rows themselves; give as_rows(Z) with Z.T @ Z = M, for example a Cholesky factor."
+                f"rows is {type(rows).__name__}, but frequent_directions needs rows of data: "
+                "give as_rows(Z) with Z.T @ Z = M, for example a Cholesky factor."
             )
-        data = dense().astype(state.sketch.dtype)
+        data = rows.dense().astype(state.sketch.dtype)
         l = state.sketch.shape[0] // 2
         size = min(l, data.shape[0])
         padded = jnp.pad(data, ((0, -data.shape[0] % size), (0, 0)))
@@ -112,20 +121,19 @@ class FrequentDirections:
         chunks = padded.reshape(-1, size, data.shape[1])
         (sketch, filled), _ = jax.lax.scan(add, (state.sketch, state.filled), chunks)
         new = SketchState(sketch, filled, state.like, state.step + 1)
-        # The first rows of the sketch as it was stand for the players here: an SVD only to report
-        # would cost more than the update. An empty sketch has no reward.
-        leading = sphere.retract(state.sketch[: state.like.shape[0]])
+        # The info uses the first rows of the old sketch as players: an SVD for it would cost more than the update.
+        # An empty sketch has no reward.
+        leading = sphere.retract(state.sketch[: state.k])
         scores = rows.scores(leading)
         return new, info_from(rows.gram(scores, scores), jnp.zeros_like(leading))
 
     def components(self, state: SketchState) -> jax.Array:
-        """Return the top right singular vectors of the sketch, shape (k, d): no second look."""
-        k = state.like.shape[0]
-        return jnp.linalg.svd(state.sketch, full_matrices=False)[2][:k]
+        """Return the top right singular vectors of the sketch, shape (k, d), without a second pass."""
+        return jnp.linalg.svd(state.sketch, full_matrices=False)[2][: state.k]
 
     def merge(self, one: SketchState, other: SketchState) -> SketchState:
-        """Return the sketch of both streams: stack, then shrink."""
-        shapes = [(state.sketch.shape, state.like.shape[0]) for state in (one, other)]
+        """Return the sketch of both streams: stacked, then reduced."""
+        shapes = [(state.sketch.shape, state.k) for state in (one, other)]
         if shapes[0] != shapes[1]:
             described = [f"{shape} for k={k}" for shape, k in shapes]
             raise ValueError(
@@ -142,18 +150,18 @@ def recover_components(rows: Any, state: SketchState) -> tuple[jax.Array, jax.Ar
     r"""Return Rayleigh quotients (k,) and components (k, d) from the data projected on the sketch.
 
     $Y = X B^\top$ with the sketch's rows made orthonormal, $Q$ the right singular vectors of $Y$,
-    $\hat V = B^\top Q$ (appendix Complexity Analysis): the second look that the sketch needs.
+    $\hat V = B^\top Q$ (appendix Complexity Analysis): the second pass over the data.
 
     Parameters
     ----------
     rows : Rows, array of shape (m, d), or an iterator of either
-        The data again, at once or batch by batch (see `batches`).
+        All of the data, at once or in batches (see `batches`).
     state : SketchState
-        The sketch that the first look left.
+        The sketch of the first pass.
     """
-    k, d = state.like.shape[0], state.sketch.shape[1]
+    k, d = state.k, state.sketch.shape[1]
     _, sizes, basis = jnp.linalg.svd(state.sketch, full_matrices=False)
-    # Directions that the sketch does not hold are noise: they must not take part.
+    # Directions with a singular value within rounding of 0 are noise.
     held = sizes > sizes[0] * jnp.finfo(sizes.dtype).eps * max(state.sketch.shape)
     basis = jnp.where(held[:, None], basis, 0)
     gram = None
@@ -161,19 +169,19 @@ def recover_components(rows: Any, state: SketchState) -> tuple[jax.Array, jax.Ar
         batch = as_rows(batch, name=f"batch {number}" if isinstance(rows, Iterator) else "rows")
         _check.same_width(f"batch {number}", batch.width, "the sketch", d)
         scores = batch.scores(basis)
-        seen = batch.gram(scores, scores)
-        gram = seen if gram is None else gram + seen
+        added = batch.gram(scores, scores)
+        gram = added if gram is None else gram + added
     if gram is None:
         raise ValueError("rows has no batch: give at least one batch of rows.")
-    # Q by the eigenvectors of Y'Y, which are sums over rows: Y itself need never be held at once.
+    # Q by the eigenvectors of Y'Y, which is a sum over batches, so that Y need not be in memory.
     values, rotation = jnp.linalg.eigh((gram + gram.T) / 2)
     return jnp.maximum(values[::-1][:k], 0), full_product(rotation.T[::-1][:k], basis)
 
 
 def _shrink(sketch: jax.Array, l: int) -> jax.Array:
-    """Return the sketch with all but its l largest directions gone, shape unchanged.
+    """Reduce the sketch to its l largest directions; its shape stays the same.
 
-    Every squared singular value loses as much as the (l + 1)th has.
+    The (l + 1)th squared singular value is subtracted from all.
     """
     _, sizes, axes = jnp.linalg.svd(sketch, full_matrices=False)
     least = sizes[l] if sizes.shape[0] > l else jnp.zeros((), sizes.dtype)

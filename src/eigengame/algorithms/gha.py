@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 
-from eigengame import _check
-from eigengame.algorithms._base import Info, PlayersState, StepSize, info_from, move, start
+from eigengame.algorithms._base import Info, PlayersAlgorithm, PlayersState, info_from, move
 from eigengame.game.rows import Rows
 from eigengame.linalg.products import full_product
 
@@ -16,8 +15,8 @@ from eigengame.linalg.products import full_product
 def gha_direction(rows: Rows, players: jax.Array) -> tuple[jax.Array, jax.Array]:
     r"""Return the GHA direction (k, d) and the gram of the players' scores (k, k).
 
-    $\Delta_i = 2[M\hat v_i - \sum_{j \le i}\langle\hat v_i, M\hat v_j\rangle\hat v_j]$: no gradient of any
-    function (Prop. gha_not_grad).
+    $\Delta_i = 2[M\hat v_i - \sum_{j \le i}\langle\hat v_i, M\hat v_j\rangle\hat v_j]$, which is not the gradient
+    of any function (Prop. gha_not_grad).
     """
     scores = rows.scores(players)
     gram = rows.gram(scores, scores)
@@ -25,11 +24,10 @@ def gha_direction(rows: Rows, players: jax.Array) -> tuple[jax.Array, jax.Array]
 
 
 @dataclass(frozen=True)
-class GHA:
-    r"""Sanger's rule: $\hat v_i \leftarrow \hat v_i + \alpha\Delta_i$, with no step back to the sphere.
+class GHA(PlayersAlgorithm):
+    r"""Sanger's rule: $\hat v_i \leftarrow \hat v_i + \alpha\Delta_i$, without retraction to the sphere.
 
-    The term $j = i$ keeps the norm near 1 by itself while $\alpha\Lambda_{11}$ is well below 1;
-    a larger step diverges.
+    The term $j = i$ keeps the norm near 1 while $\alpha\Lambda_{11}$ is well below 1; a larger step diverges.
 
     Parameters
     ----------
@@ -37,21 +35,8 @@ class GHA:
         $\alpha$.
     """
 
-    step_size: StepSize = 1e-3
-
-    def __post_init__(self) -> None:
-        _check.step_size("step_size", self.step_size)
-
-    def init(self, players: jax.Array) -> PlayersState:
-        """Return the players where they start."""
-        return start(players)
-
     def update(self, rows: Rows, state: PlayersState) -> tuple[PlayersState, Info]:
         """Move every player once, in parallel."""
         direction, gram = gha_direction(rows, state.players)
         moved, _ = move(direction, state, self.step_size)
         return PlayersState(moved, state.step + 1), info_from(gram, direction)
-
-    def components(self, state: PlayersState) -> jax.Array:
-        """Return the players."""
-        return state.players

@@ -1,4 +1,4 @@
-"""Hebb's rule with deflation (appendix Clarification of Oja Variants): one player after the other."""
+"""Hebb's rule with deflation (appendix Clarification of Oja Variants): players learn one after another."""
 
 from __future__ import annotations
 
@@ -9,28 +9,29 @@ import jax
 import jax.numpy as jnp
 
 from eigengame import _check
-from eigengame.algorithms._base import LONGEST, Info, StepSize, info_from, step_at
+from eigengame.algorithms._base import MAX_COUNT, Info, StepSize, info_from, step_at
 from eigengame.game import sphere
+from eigengame.game.axes import PLAYERS, WHOLE
 from eigengame.game.rows import Rows
 from eigengame.linalg.products import full_product
 
 
 class HebbState(NamedTuple):
-    """Players, whose turn it is, and how steady that player's reward has been.
+    """Players, the active player, and the history of its reward.
 
     Attributes
     ----------
     players : array of shape (k, d)
     active : int32
-        The player that learns; k when all have learnt.
+        Index of the player that learns; k when all have finished.
     reward : scalar
-        The active player's running reward.
+        Running reward of the active player.
     steady : int32
-        Updates in a row in which it hardly changed.
+        Consecutive updates in which the running reward was steady.
     taken : int32
-        Updates that the active player has had.
+        Updates of the active player.
     step : int32
-        Updates made so far.
+        Updates so far.
     """
 
     players: jax.Array
@@ -40,27 +41,31 @@ class HebbState(NamedTuple):
     taken: jax.Array
     step: jax.Array
 
+    def axes(self) -> HebbState:
+        """Return the axis names of each array."""
+        return HebbState(PLAYERS, WHOLE, WHOLE, WHOLE, WHOLE, WHOLE)
+
 
 @dataclass(frozen=True)
 class HebbDeflation:
-    r"""Hebb's rule on rows from which the parents have been subtracted.
+    r"""Hebb's rule on rows without their components along the parents.
 
     $X_{(i)} = X_t(I - \sum_{j<i}\hat v_j\hat v_j^\top)$, then
-    $\hat v_i \leftarrow \hat v_i + \eta X_{(i)}^\top X_{(i)}\hat v_i$ and back to the sphere, until the
-    Rayleigh quotient of player $i$ has stabilised; then it is the turn of $i + 1$.
+    $\hat v_i \leftarrow \hat v_i + \eta X_{(i)}^\top X_{(i)}\hat v_i$ and retraction to the sphere, until the
+    Rayleigh quotient of player $i$ is steady; then player $i + 1$ learns.
 
     Parameters
     ----------
     step_size : float or schedule
         $\eta$.
     tolerance : float
-        Relative change of the reward, per update, that counts as steady.
+        Largest relative change of the running reward in one update that counts as steady.
     patience : int
-        Steady updates in a row that end a player's turn.
+        Consecutive steady updates that end a player's turn.
     turn : int
-        Updates after which a player's turn ends in any case: noise may never be steady.
+        Maximum number of updates in a player's turn; a noisy reward may never be steady.
     smoothing : float
-        Weight of the past in the running reward, in [0, 1): more for small batches.
+        Weight of earlier rewards in the running reward, in [0, 1). Small batches need a larger one.
     """
 
     step_size: StepSize = 1e-3
@@ -77,12 +82,12 @@ class HebbDeflation:
         _check.fraction("smoothing", self.smoothing)
 
     def init(self, players: jax.Array) -> HebbState:
-        """Return the players where they start, the first one to move."""
+        """Return the initial state; the first player is active."""
         zero = jnp.zeros((), jnp.int32)
         return HebbState(players, zero, jnp.zeros((), players.dtype), zero, zero, zero)
 
     def update(self, rows: Rows, state: HebbState) -> tuple[HebbState, Info]:
-        """Move the active player once; pass the turn on if it is done."""
+        """Move the active player once; activate the next one if its turn is over."""
         players, k = state.players, state.players.shape[0]
         learning = state.active < k
         i = jnp.minimum(state.active, k - 1)
@@ -112,16 +117,16 @@ class HebbDeflation:
         )
 
     def components(self, state: HebbState) -> jax.Array:
-        """Return the players; those from `state.active` on have not had their turn."""
+        """Return the players; those from `state.active` on have not finished."""
         return state.players
 
     def _steadiness(
-        self, state: HebbState, seen: jax.Array
+        self, state: HebbState, current: jax.Array
     ) -> tuple[jax.Array, jax.Array, jax.Array]:
-        """Return the running reward, the steady updates in a row, and whether the turn is over."""
-        smoothed = self.smoothing * state.reward + (1 - self.smoothing) * seen
-        reward = jnp.where(state.taken > 0, smoothed, seen)
-        hardly = jnp.abs(reward - state.reward) <= self.tolerance * reward
-        steady = jnp.where(hardly & (state.taken > 0), state.steady + 1, 0)
-        patience, turn = min(self.patience, LONGEST), min(self.turn, LONGEST)
+        """Return the running reward, the consecutive steady updates, and whether the turn is over."""
+        smoothed = self.smoothing * state.reward + (1 - self.smoothing) * current
+        reward = jnp.where(state.taken > 0, smoothed, current)
+        unchanged = jnp.abs(reward - state.reward) <= self.tolerance * reward
+        steady = jnp.where(unchanged & (state.taken > 0), state.steady + 1, 0)
+        patience, turn = min(self.patience, MAX_COUNT), min(self.turn, MAX_COUNT)
         return reward, steady, (steady >= patience) | (state.taken + 1 >= turn)

@@ -1,9 +1,9 @@
-r"""Any algorithm played in Gram space: for rows so wide that every touch of $d$ counts.
+r"""Any algorithm with its updates computed in Gram space, for very wide rows.
 
-The game does not change when everything is turned, and an update stays in the span of its players and its
-batch. So the algorithm is given both in an orthonormal basis of that span, a few hundred numbers a row whatever
-$d$ is, and plays as it always does; what it finds is combined of players and rows at the end. Data is read
-twice, players are read twice and written once (`eigengame.game.gram_space`).
+The game is invariant under rotations, and an update stays in the span of its players and its batch. So the
+algorithm runs on coordinates of both in an orthonormal basis of that span, a few hundred numbers per row for any
+$d$, and the result is converted to combinations of players and rows. An update reads the data twice, reads the
+players twice and writes them once (`eigengame.game.gram_space`).
 """
 
 from __future__ import annotations
@@ -15,29 +15,32 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from eigengame.algorithms._base import Algorithm, Info, features_of
-from eigengame.game.gram_space import Small, in_span
+from eigengame.algorithms._base import Algorithm, Info
+from eigengame.game.axes import WHOLE
+from eigengame.game.gram_space import Coordinates, update_in_span
 from eigengame.game.rows import DenseRows, Rows
-from eigengame.linalg.wide import kernels_fit, overlaps_again, overlaps_of
+from eigengame.linalg.wide import kernels_fit, overlaps_of, remeasured_overlaps
 
 REMEASURED = 32
-"""Updates after which overlaps are measured again; in between they follow from the moves, to rounding."""
+"""Updates between two measurements of the overlaps; in between they are computed from the moves."""
 
 
-def overlaps_now(
+def current_overlaps(
     wide: Sequence[jax.Array], rows: DenseRows, known: jax.Array, step: jax.Array
 ) -> jax.Array:
-    """Return the overlaps of an update's vectors: those known, or measured where it is time to or costs little.
+    """Return the overlaps of the vectors of an update: measured, or with kernels mostly the known ones.
 
-    Kernels take no overlaps: there measuring is another reading of the players.
+    With kernels a measurement reads the players once more, so it is made every `REMEASURED` updates.
     """
     if not kernels_fit(wide, rows.values):
         return overlaps_of(wide)
-    return jax.lax.cond(step % REMEASURED == 0, lambda: overlaps_again(wide, known), lambda: known)
+    return jax.lax.cond(
+        step % REMEASURED == 0, lambda: remeasured_overlaps(wide, known), lambda: known
+    )
 
 
 class SpanState(NamedTuple):
-    """An algorithm's state, with what is known of its vectors.
+    """The state of an algorithm, with the overlaps of its vectors.
 
     Attributes
     ----------
@@ -45,25 +48,29 @@ class SpanState(NamedTuple):
     overlaps : array of shape (K, K)
         Inner products of all vectors of width d in the state.
     step : int32
-        Updates made so far.
+        Updates so far.
     """
 
     state: Any
     overlaps: jax.Array
     step: jax.Array
 
+    def axes(self) -> SpanState:
+        """Return the axis names of each array."""
+        return SpanState(self.state.axes(), WHOLE, WHOLE)
+
 
 @dataclass(frozen=True)
 class InGramSpace:
-    """An algorithm of which every update is played in Gram space.
+    """An algorithm with its updates computed in Gram space.
 
-    The same as the algorithm itself but for rounding. It gains where a batch has at most a few times as many rows
-    as there are players, and where d is large.
+    The result is that of the algorithm itself up to rounding. It is faster for large d, if a batch has at most a
+    few times as many rows as there are players.
 
     Parameters
     ----------
     algorithm : Algorithm
-        One that treats all directions alike: any of the registry's, with a step size and no optimiser.
+        One that is invariant under rotations: any in the registry, with a step size and without optimizer.
     """
 
     algorithm: Algorithm
@@ -71,66 +78,56 @@ class InGramSpace:
     def __post_init__(self) -> None:
         if getattr(self.algorithm, "optimizer", None) is not None:
             raise ValueError(
-                "optimizer in Gram space: an optimiser may treat each feature on its own, which turns do not "
-                "keep. Give a step_size, or play the algorithm itself."
+                "optimizer in Gram space: an optimizer may treat each feature separately, which is not invariant "
+                "under rotations. Give a step_size, or use the algorithm itself."
             )
         if getattr(self.algorithm, "own_batches", False):
             raise ValueError("own_batches=True in Gram space: give one batch for all players.")
 
     def init(self, players: jax.Array) -> SpanState:
-        """Return the algorithm's state where it starts, measured."""
+        """Return the initial state of the algorithm, with its overlaps."""
         state = self.algorithm.init(players)
-        return SpanState(
-            state, overlaps_of(self._wide(state)), jax.device_put(jnp.zeros((), jnp.int32))
-        )
+        return SpanState(state, overlaps_of(_wide(state)), jax.device_put(jnp.zeros((), jnp.int32)))
 
     def update(self, rows: Rows, state: SpanState) -> tuple[SpanState, Info]:
-        """Play one update of the algorithm."""
+        """Run one update of the algorithm."""
         if not isinstance(rows, DenseRows):
             raise ValueError(
-                "Gram space needs dense rows: give as_rows(X), or play the algorithm itself."
+                "Gram space needs dense rows: give as_rows(X), or use the algorithm itself."
             )
-        inner = state.state
-        wide = self._wide(inner)
-        if type(rows) is not DenseRows:
-            # Kernels are for one device, and take rows in half precision alone.
+        wide = _wide(state.state)
+        if not rows.one_device:
+            # Only kernels, which are for one device, read rows in half precision.
             rows = replace(rows, values=rows.values.astype(wide[0].dtype))
-        overlaps = overlaps_now(wide, rows, state.overlaps, state.step)
+        overlaps = current_overlaps(wide, rows, state.overlaps, state.step)
+        moved, (after, info), overlaps = update_in_span(
+            self._update_coordinates, state.state, wide, rows, overlaps
+        )
+        return SpanState(_replace_wide(after, moved), overlaps, state.step + 1), info
 
-        moved, (after, info), overlaps = in_span(self._played, inner, wide, rows, overlaps)
-        return SpanState(self._with(after, moved), overlaps, state.step + 1), info
-
-    def _played(self, small: Small, inner: Any) -> tuple[list[jax.Array], tuple[Any, Info]]:
-        """Return the algorithm's update of a state in the small space: its vectors, all of it, and the info."""
-        after, info = self.algorithm.update(small.rows, self._with(inner, small.wide))
-        return self._wide(after), (after, info)
+    def _update_coordinates(
+        self, small: Coordinates, state: Any
+    ) -> tuple[list[jax.Array], tuple[Any, Info]]:
+        """Run the algorithm on coordinates; return the new vectors, the new state and the info."""
+        after, info = self.algorithm.update(small.rows, _replace_wide(state, small.wide))
+        return _wide(after), (after, info)
 
     def components(self, state: SpanState) -> jax.Array:
-        """Return the algorithm's components."""
+        """Return the components of the algorithm."""
         return self.algorithm.components(state.state)
 
-    def _wide(self, state: Any) -> list[jax.Array]:
-        """Return the arrays of a state that have features, as rows (K_i, d)."""
-        leaves, flags = jax.tree.leaves(state), self._flags(state)
-        return [
-            leaf.reshape(-1, leaf.shape[-1])
-            for leaf, wide in zip(leaves, flags, strict=True)
-            if wide
-        ]
 
-    def _with(self, state: Any, wide: list[jax.Array]) -> Any:
-        """Return a state with other arrays in the place of those that have features."""
-        leaves, tree = jax.tree.flatten(state)
-        given = iter(wide)
-        swapped = []
-        for leaf, flag in zip(leaves, self._flags(state), strict=True):
-            if flag:
-                rows = next(given)
-                leaf = rows.reshape(*leaf.shape[:-1], rows.shape[-1])
-            swapped.append(leaf)
-        return jax.tree.unflatten(tree, swapped)
+def _wide(state: Any) -> list[jax.Array]:
+    """Return the arrays of a state that have features, as rows (K_i, d)."""
+    pairs = zip(jax.tree.leaves(state), jax.tree.leaves(state.axes()), strict=True)
+    return [leaf.reshape(-1, leaf.shape[-1]) for leaf, axes in pairs if axes != WHOLE]
 
-    def _flags(self, state: Any) -> list[bool]:
-        """Say of each array of a state whether it has features."""
-        k = jax.eval_shape(self.algorithm.components, state).shape[0]
-        return jax.tree.leaves(features_of(self.algorithm, state, k))
+
+def _replace_wide(state: Any, wide: Sequence[jax.Array]) -> Any:
+    """Return a state with other arrays (K_i, r) in place of those that have features."""
+    new = iter(wide)
+
+    def replaced(leaf: jax.Array, axes: Any) -> jax.Array:
+        return leaf if axes == WHOLE else next(new).reshape(*leaf.shape[:-1], -1)
+
+    return jax.tree.map(replaced, state, state.axes())

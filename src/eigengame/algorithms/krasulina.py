@@ -1,4 +1,4 @@
-"""Matrix Krasulina (Tang, 2019): the top-k subspace, by moves that leave it and QR."""
+"""Matrix Krasulina (Tang, 2019): the top-k subspace, by moves orthogonal to it and QR."""
 
 from __future__ import annotations
 
@@ -6,20 +6,18 @@ from dataclasses import dataclass
 
 import jax
 
-from eigengame import _check
-from eigengame.algorithms._base import Info, PlayersState, StepSize, info_from, move, start
+from eigengame.algorithms._base import Info, PlayersAlgorithm, PlayersState, info_from, move
 from eigengame.game.rows import Rows
 from eigengame.linalg.orthonormal import orthonormalise
 from eigengame.linalg.products import full_product
 
 
 @dataclass(frozen=True)
-class Krasulina:
+class Krasulina(PlayersAlgorithm):
     r"""Matrix Krasulina: $\hat V \leftarrow \mathrm{QR}(\hat V + \eta(I - \hat V\hat V^\top)M\hat V)$.
 
-    The direction has no part within the players' span, so the players find the top-k subspace but do
-    not turn within it: match them to the truth before measuring angles (`metrics.match`), and settle
-    them (`game.settle.settle`) to have components.
+    The direction is orthogonal to the span of the players. So they converge to the top-k subspace but do not rotate
+    within it: use `game.settle` to get components, or `metrics.match` to compare players with true components.
 
     Parameters
     ----------
@@ -27,24 +25,15 @@ class Krasulina:
         $\eta$.
     """
 
-    step_size: StepSize = 1e-3
-
-    def __post_init__(self) -> None:
-        _check.step_size("step_size", self.step_size)
-
     def init(self, players: jax.Array) -> PlayersState:
-        """Return the players made orthonormal: the rule assumes it."""
-        return start(orthonormalise(players))
+        """Return the initial state, with orthonormalised players, which the rule assumes."""
+        return super().init(orthonormalise(players))
 
     def update(self, rows: Rows, state: PlayersState) -> tuple[PlayersState, Info]:
-        """Move the subspace once and make the players orthonormal again."""
+        """Move the subspace once, then orthonormalise."""
         scores = rows.scores(state.players)
         gram = rows.gram(scores, scores)
         direction = rows.directions(scores) - full_product(gram, state.players)
         moved, _ = move(direction, state, self.step_size)
         info = info_from(gram, direction)
         return PlayersState(orthonormalise(moved), state.step + 1), info
-
-    def components(self, state: PlayersState) -> jax.Array:
-        """Return the players: a basis of the subspace, in no order."""
-        return state.players

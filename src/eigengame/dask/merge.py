@@ -53,7 +53,7 @@ def packed(carry: Any) -> Any:
     Snapshots of a game are not sent: a merge takes its own.
     """
     if isinstance(carry, Stream):
-        (memory, like, step), moments = carry.state, carry.moments
+        (memory, _, step), moments = carry.state, carry.moments
         return GameMessage(
             np.asarray(memory.players),
             np.asarray(memory.strengths),
@@ -62,7 +62,7 @@ def packed(carry: Any) -> Any:
             np.asarray(moments.weight),
             int(step),
             carry.rows,
-            like.shape[0],
+            carry.k,
         )
     if isinstance(carry, Moments):
         return Moments(*map(packed, carry))

@@ -1,4 +1,4 @@
-"""Batches of one fixed shape, so that an update is compiled once."""
+"""Batches of equal shape, so that an update is compiled once."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from eigengame.game.rows import DenseRows, floating
 def batches(
     data: Any, size: int, *, passes: int = 1, seed: int | None = None
 ) -> Iterator[DenseRows]:
-    """Yield rows of `data`, `size` at a time.
+    """Yield the rows of `data` in batches of `size`.
 
-    The last batch of a pass is filled up with zero rows, which change no $M$.
+    The last batch of a pass is padded with zero rows, which do not change $M$.
 
     Parameters
     ----------
     data : array of shape (n, d)
-        A memory-mapped file too: it is read one batch at a time.
+        May be a memory-mapped file, which is read one batch at a time.
     size : int
-        Rows for each batch.
+        Rows per batch.
     passes : int
-        Sweeps over the data.
+        Passes over the data.
     seed : int, optional
-        Shuffle the rows anew for each pass; without it they come in their own order.
+        Seed of a new random order of the rows in each pass. By default their order is kept.
     """
     data = _check.shaped("data", data)
     _check.whole("size", size)
@@ -42,9 +42,9 @@ def batches(
 def _batches(
     data: np.ndarray | jax.Array, size: int, passes: int, seed: int | None
 ) -> Iterator[DenseRows]:
-    """Yield the batches: a generator of its own so that the checks above run at the call.
+    """Yield the batches; a separate generator, so that `batches` checks its arguments when called.
 
-    Values are checked batch by batch: the data may be a file that is larger than memory.
+    Values are checked in each batch, since the data may be a file larger than memory.
     """
     rng = None if seed is None else np.random.default_rng(seed)
     for _ in range(passes):

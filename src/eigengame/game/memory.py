@@ -1,12 +1,13 @@
-r"""Rows under a memory: what the players have seen before, as rows of the same game.
+r"""A batch together with a summary of all rows before it, as rows of one game.
 
-A batch alone gives noisy, biased utilities. Here every batch is played together with a memory of all
-rows before it: $K$ orthonormal players $V$ with strengths $\lambda$, a count $n$ and a mean, so that
+The utilities of a single batch are noisy and biased. Here each batch is combined with a memory of all rows before
+it: $K$ orthonormal players $V$ with strengths $\lambda$, a total weight $n$ and a mean $\mu$. For a batch $X$ of
+weight $m$ with mean $\bar x$,
 
 $$Z = [\sqrt\lambda\,V;\; X - \mathbf 1\bar x^\top;\; \sqrt{nm/(n+m)}\,(\mu - \bar x)^\top]$$
 
-has $Z^\top Z \approx$ the scatter of everything seen so far about its mean; the last row makes the
-centring exact.
+has $Z^\top Z \approx$ the scatter of all rows so far about their common mean. The last row accounts for the
+difference between the two means, so that centring is exact.
 """
 
 from __future__ import annotations
@@ -17,23 +18,24 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from eigengame.game.rows import OperatorRows
+from eigengame.game.axes import FEATURES, PLAYERS, WHOLE
+from eigengame.game.rows import Rows, SampleRows
 from eigengame.linalg.products import full_product
 
 
 class Memory(NamedTuple):
-    r"""What is kept of the rows seen so far.
+    r"""Summary of the rows seen so far.
 
     Attributes
     ----------
     players : array of shape (K, d)
         Orthonormal.
     strengths : array of shape (K,)
-        $\lambda \ge 0$: the scatter remembered along each player, largest first.
+        $\lambda \ge 0$: the scatter along each player, largest first.
     mean : array of shape (d,)
-        The mean of the rows; stays zero where rows are not centred.
+        The mean of the rows; zero if rows are not centred.
     weight : scalar array
-        The rows' total weight $n$: their number, where none is weighted.
+        The total weight $n$ of the rows: their number if they are not weighted.
     """
 
     players: jax.Array
@@ -41,20 +43,24 @@ class Memory(NamedTuple):
     mean: jax.Array
     weight: jax.Array
 
+    def axes(self) -> Memory:
+        """Return the axis names of each array."""
+        return Memory(PLAYERS, WHOLE, FEATURES, WHOLE)
+
 
 class Centring(NamedTuple):
-    """What it takes to play a batch about the mean of everything seen so far.
+    """Terms that centre a batch about the mean of memory and batch.
 
     Attributes
     ----------
     unit : array of shape (m, 1)
-        The batch's constant scores.
+        The scores of a constant feature on the batch.
     share : array of shape (m, 1)
-        How the rows combine to their mean.
+        Coefficients that combine the rows to their mean.
     mean : array of shape (d,)
-        Of the batch.
+        The mean of the batch.
     bridge : array of shape (d,)
-        The row between the memory's mean and the batch's.
+        The row for the difference between the means of memory and batch.
     """
 
     unit: jax.Array
@@ -66,24 +72,24 @@ class Centring(NamedTuple):
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class RememberedRows:
-    r"""A batch of rows under a memory; itself rows, so that any round can be played on it.
+    r"""A batch of rows with a memory; implements `Rows`.
 
     Parameters
     ----------
     rows : Rows
         The batch, with m rows.
     memory : Memory
-        What came before.
+        The summary of all rows before it.
     weight : scalar array
-        The batch's total weight: m, where no row is weighted; 1 for a matrix, which has no rows.
+        The total weight of the batch: m if it is not weighted, 1 for a matrix.
     past : array of shape (p, d)
-        The rows of the memory, $\sqrt\lambda V$: all K, or none for a round that needs none of them
-        (see `joint_round`).
+        The rows $\sqrt\lambda V$ of the memory: all K, or none for a round that does not need them
+        (see `krylov_round`).
     centring : Centring or None
-        Where rows are centred.
+        None if rows are not centred.
     """
 
-    rows: Any
+    rows: Rows
     memory: Memory
     weight: jax.Array
     past: jax.Array
@@ -91,32 +97,31 @@ class RememberedRows:
 
     @classmethod
     def of(cls, rows: Any, memory: Memory, *, center: bool) -> RememberedRows:
-        """Return what is new, centred about the mean of memory and batch where asked.
+        """Combine a batch with a memory, without the rows of the memory: `with_past` adds these.
 
-        The memory's own rows are left out: `recalled` adds them.
+        With `center`, rows are centred about the mean of memory and batch.
         """
-        none, constant = memory.players[:0], getattr(rows, "constant", None)
-        if constant is None:
+        none = memory.players[:0]
+        if not isinstance(rows, SampleRows):
             if center:
                 raise ValueError(
-                    "center=True needs rows: a matrix cannot be centred; give as_rows(X)."
+                    "center=True but rows is a matrix, which cannot be centred: give as_rows(X), or center=False."
                 )
             return cls(rows, memory, jnp.ones_like(memory.weight), none)
-        unit = constant()
+        unit = rows.constant()
         weight = jnp.sum(jnp.square(unit)).astype(memory.weight.dtype)
         if not center:
             return cls(rows, memory, weight, none)
         share = unit / jnp.where(weight > 0, weight, 1)
-        known = getattr(rows, "mean", None)
-        mean = rows.directions(share)[0] if known is None else known
+        mean = rows.directions(share)[0] if rows.mean is None else rows.mean
         total = jnp.where(memory.weight + weight > 0, memory.weight + weight, 1)
         # n * (m / (n + m)), not (n * m) / (n + m): the product of two counts may overflow float32.
         spread = jnp.sqrt(memory.weight * (weight / total))
         bridge = spread * (memory.mean - mean)
         return cls(rows, memory, weight, none, Centring(unit, share, mean, bridge))
 
-    def recalled(self) -> RememberedRows:
-        r"""Return the same with the memory's own rows $\sqrt\lambda V$ before what is new."""
+    def with_past(self) -> RememberedRows:
+        r"""Return these rows preceded by the rows $\sqrt\lambda V$ of the memory."""
         return replace(self, past=jnp.sqrt(self.memory.strengths)[:, None] * self.memory.players)
 
     @property
@@ -125,9 +130,9 @@ class RememberedRows:
         return int(self.rows.width)
 
     @property
-    def _pieces(self) -> int:
-        """In how many pieces the batch lies."""
-        return getattr(self.rows, "parts", 1)
+    def _parts(self) -> int:
+        """The number of parts that the rows of the batch are split into."""
+        return self.rows.parts if isinstance(self.rows, SampleRows) else 1
 
     def scores(self, players: jax.Array) -> jax.Array:
         r"""Return the scores on the memory (p), on the batch (m) and on the bridge (1), stacked."""
@@ -135,29 +140,28 @@ class RememberedRows:
         past = [full_product(self.past, players.T)] if len(self.past) else []
         if centring is None:
             return jnp.concatenate([*past, batch])
-        # The batch's mean is a combination of its rows: its scores are the same one of theirs.
+        # The mean is a linear combination of the rows, so its scores are the same combination of their scores.
         batch = batch - centring.unit * self.rows.gram(centring.share, batch)
         bridge = full_product(players, centring.bridge[:, None]).T
-        return jnp.concatenate([*past, _with_one_more(batch, bridge, self._pieces)])
+        return jnp.concatenate([*past, _append_row(batch, bridge, self._parts)])
 
     def gram(self, left: jax.Array, right: jax.Array) -> jax.Array:
-        """Return the inner products of two sets of scores."""
-        if not isinstance(self.rows, OperatorRows):
-            # Plain scores, of which the memory's and the bridge's are further rows.
+        """Return the inner products of two arrays of scores."""
+        if isinstance(self.rows, SampleRows):
             return self.rows.gram(left, right)
         p = len(self.past)
         return full_product(left[:p].T, right[:p]) + self.rows.gram(left[p:], right[p:])
 
     def directions(self, scores: jax.Array) -> jax.Array:
-        """Return what memory, batch and bridge tell each player back."""
+        """Return the directions from memory, batch and bridge."""
         p, centring = len(self.past), self.centring
         if centring is None:
-            told = self.rows.directions(scores[p:])
+            new = self.rows.directions(scores[p:])
         else:
-            batch, bridge = _without_the_last(scores[p:], self._pieces)
-            # Centred scores have no mean themselves: rows that are not centred tell the same.
-            told = self.rows.directions(batch) + bridge[:, None] * centring.bridge[None, :]
-        return told + full_product(scores[:p].T, self.past) if p else told
+            batch, bridge = _split_row(scores[p:], self._parts)
+            # Centred scores sum to 0, so rows need not be centred as well.
+            new = self.rows.directions(batch) + bridge[:, None] * centring.bridge[None, :]
+        return new + full_product(scores[:p].T, self.past) if p else new
 
     def mean_and_weight(self) -> tuple[jax.Array, jax.Array]:
         """Return the mean (d,) and total weight of memory and batch together."""
@@ -169,23 +173,23 @@ class RememberedRows:
         return memory.mean + share * (self.centring.mean - memory.mean), total
 
 
-def _with_one_more(batch: jax.Array, row: jax.Array, pieces: int) -> jax.Array:
-    """Return the scores of a batch (m, k) and of one more row (1, k).
+def _append_row(batch: jax.Array, row: jax.Array, parts: int) -> jax.Array:
+    """Append the scores of one more row (1, k) to the scores of a batch (m, k).
 
-    A batch in pieces gets a row for each of them, of which all but one are zero: so pieces stay alike, and no row
-    goes from one device to another to make room.
+    A batch in several parts gets one row for each part, all but one of them zero. The parts keep the same length,
+    and no row moves to another device.
     """
-    if pieces == 1:
+    if parts == 1:
         return jnp.concatenate([batch, row])
     m, k = batch.shape
-    rows = jnp.zeros((pieces, 1, k), batch.dtype).at[-1].set(row)
-    return jnp.concatenate([batch.reshape(pieces, m // pieces, k), rows], axis=1).reshape(-1, k)
+    rows = jnp.zeros((parts, 1, k), batch.dtype).at[-1].set(row)
+    return jnp.concatenate([batch.reshape(parts, m // parts, k), rows], axis=1).reshape(-1, k)
 
 
-def _without_the_last(scores: jax.Array, pieces: int) -> tuple[jax.Array, jax.Array]:
-    """Return the scores of the batch (m, k) and of the one more row (k,) again."""
-    if pieces == 1:
+def _split_row(scores: jax.Array, parts: int) -> tuple[jax.Array, jax.Array]:
+    """Invert `_append_row`: return the scores of the batch (m, k) and of the appended row (k,)."""
+    if parts == 1:
         return scores[:-1], scores[-1]
     k = scores.shape[1]
-    parted = scores.reshape(pieces, -1, k)
-    return parted[:, :-1].reshape(-1, k), jnp.sum(parted[:, -1], axis=0)
+    split = scores.reshape(parts, -1, k)
+    return split[:, :-1].reshape(-1, k), jnp.sum(split[:, -1], axis=0)

@@ -1,4 +1,4 @@
-r"""Settling: rotate the players to the eigenvectors of $M$ within their own span (Rayleigh-Ritz)."""
+r"""Rayleigh-Ritz: rotate the players to the eigenvectors of $M$ within their span."""
 
 from __future__ import annotations
 
@@ -14,16 +14,15 @@ from eigengame.linalg.products import full_product
 
 
 def settle(rows: Any, players: Any) -> tuple[jax.Array, jax.Array]:
-    """Return the Ritz values (k,), largest first, and the settled players (k, d).
+    """Return the Ritz values (k,), largest first, and the Ritz vectors (k, d) in the span of the players.
 
-    The best that players can do without leaving their span. Where they span less than k
-    dimensions the last settled players are zero.
+    If the players span fewer than k dimensions, the last Ritz vectors are zero.
 
     Parameters
     ----------
     rows : Rows or array of shape (m, d)
     players : array of shape (k, d)
-        They need be neither orthogonal nor of unit length.
+        Not necessarily orthogonal or of unit length.
     """
     rows = as_rows(rows)
     players = floating("players", _check.shaped("players", players))
@@ -35,10 +34,10 @@ def settle(rows: Any, players: Any) -> tuple[jax.Array, jax.Array]:
 
 
 def settle_coefficients(gram: jax.Array, overlaps: jax.Array) -> tuple[jax.Array, jax.Array]:
-    r"""Return Ritz values and the coefficients of the Ritz vectors over the players.
+    r"""Return Ritz values, and Ritz vectors as coefficients of the players.
 
-    Solves $R u = \lambda (V V^\top) u$ through the eigenvectors of the overlaps, leaving out
-    directions that the players do not span (near-parallel players make a singular overlap).
+    Solves $R u = \lambda (V V^\top) u$ by the eigenvectors of the overlaps, without directions that the players do
+    not span: overlaps of nearly parallel players are singular.
 
     Parameters
     ----------
@@ -48,9 +47,9 @@ def settle_coefficients(gram: jax.Array, overlaps: jax.Array) -> tuple[jax.Array
     Returns
     -------
     values : array of shape (k,)
-        Ritz values, largest first; 0 where the players span too little.
+        Ritz values, largest first; 0 for missing directions.
     coefficients : array of shape (k, k)
-        Row $i$ combines the players into the $i$th Ritz vector.
+        Row $i$ holds the coefficients of the $i$th Ritz vector.
     """
     sizes, axes = jnp.linalg.eigh(overlaps)
     cutoff = sizes[-1] * overlaps.shape[0] * jnp.finfo(overlaps.dtype).eps

@@ -1,13 +1,13 @@
-r"""Where data meets players: the rows $Z$ of one round, seen through two products.
+r"""Rows $Z$ of one update: the only interface between data and players.
 
-Everything an algorithm may ask of data is here, and nothing else is:
+Algorithms use data through two products and an inner product:
 
-    scores      $Y = Z V^\top$     each player's view of the rows
-    directions  $D = Y^\top Z$     what the rows tell each player back
+    scores      $Y = Z V^\top$     shape (m, k)
+    directions  $D = Y^\top Z$     shape (k, d)
+    gram        $Y_1^\top Y_2$     shape (k, l)
 
-together with the inner product of two sets of scores, `gram`. With $M = Z^\top Z$, the gram of the
-players' own scores is the paper's $R = \hat V^\top M \hat V$. Sparse, remembered or sharded rows are
-further implementations of the same protocol.
+With $M = Z^\top Z$, the gram of the players' own scores is the paper's $R = \hat V^\top M \hat V$. `Rows` is the
+protocol of these products. `SampleRows` adds what only rows of data have: values, weights and a mean.
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from eigengame import _check
+from eigengame.linalg import wide
 from eigengame.linalg.products import full_product
 
 
 @runtime_checkable
 class Rows(Protocol):
-    """Rows of width $d$, known only by their products with players."""
+    """Rows with $d$ features, used only through their products with players."""
 
     @property
     def width(self) -> int:
@@ -46,22 +47,56 @@ class Rows(Protocol):
         ...
 
 
+@runtime_checkable
+class SampleRows(Rows, Protocol):
+    """Rows of data: m weighted samples, each with one score per player.
+
+    `gram` is the plain product of the two arrays of scores, so that scores of further rows can be appended.
+    """
+
+    @property
+    def mean(self) -> jax.Array | None:
+        """The mean of the rows (d,) if it is already known."""
+        return None
+
+    @property
+    def parts(self) -> int:
+        """The number of parts of equal length that the rows are split into, one for each device."""
+        return 1
+
+    def constant(self) -> jax.Array:
+        """Return the scores of a feature that is always 1, shape (m, 1): the square roots of the weights."""
+        ...
+
+    def dense(self) -> jax.Array:
+        """Return $Z$ as an array of shape (m, d)."""
+        ...
+
+    def pass_scores(self, players: jax.Array) -> jax.Array:
+        """Return `scores(players)`, summed accurately over millions of features: for passes that measure."""
+        return self.scores(players)
+
+    def add_directions(self, total: jax.Array, scores: jax.Array) -> jax.Array:
+        """Return `total + directions(scores)`, shape (k, d)."""
+        return total + self.directions(scores)
+
+
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
-class DenseRows:
-    r"""Rows held as one array.
+class DenseRows(SampleRows):
+    r"""Rows stored as one array.
 
-    Rows that count differently come already multiplied by the roots of their weights,
-    $Z = \mathrm{diag}(\sqrt w)\,X$, with the roots beside them: see `DenseRows.weighted`.
+    Weighted rows are stored multiplied by the square roots of their weights, $Z = \mathrm{diag}(\sqrt w)\,X$,
+    together with these roots: see `DenseRows.weighted`.
 
     Parameters
     ----------
     values : array of shape (m, d)
-        $Z$: a batch $X_t$. Under `jax.vmap` it may carry a leading axis, one batch for each player.
+        $Z$: a batch $X_t$. Under `jax.vmap` it may have a leading axis, one batch for each player.
     roots : array of shape (m,), optional
-        $\sqrt w$, what a constant feature of 1 has become; 0 for a row of padding.
+        $\sqrt w$; 0 for a row of padding. Without them all weights are 1.
     mean : array of shape (d,), optional
-        The rows' own mean, where it is already known.
+        The mean of the rows if it is already known.
     """
 
     values: jax.Array
@@ -70,7 +105,7 @@ class DenseRows:
 
     @classmethod
     def weighted(cls, values: jax.Array, weights: jax.Array) -> DenseRows:
-        """Return rows of which each counts as often as its weight, at least 0, says."""
+        """Return rows (m, d) with weights (m,) of at least 0."""
         roots = jnp.sqrt(weights)
         return cls(roots[:, None] * values, roots)
 
@@ -80,64 +115,74 @@ class DenseRows:
         return self.values.shape[-1]
 
     @property
-    def parts(self) -> int:
-        """In how many pieces of equal length the rows lie: on one device, in one."""
-        return 1
+    def one_device(self) -> bool:
+        """Whether the rows are on one device, so that GPU kernels can be used."""
+        return True
 
     def scores(self, players: jax.Array) -> jax.Array:
         r"""Return $Z V^\top$."""
         return full_product(self.values, players.T)
 
     def gram(self, left: jax.Array, right: jax.Array) -> jax.Array:
-        """Return the inner products of two sets of scores."""
+        """Return the inner products of two arrays of scores."""
         return full_product(left.T, right)
 
     def directions(self, scores: jax.Array) -> jax.Array:
         r"""Return $Y^\top Z$."""
         return full_product(scores.T, self.values)
 
+    def pass_scores(self, players: jax.Array) -> jax.Array:
+        """Return `scores(players)`, by a kernel or a sum in chunks on a GPU."""
+        return wide.scores(players, self.values) if self.one_device else self.scores(players)
+
+    def add_directions(self, total: jax.Array, scores: jax.Array) -> jax.Array:
+        """Return `total + directions(scores)`, by a kernel if possible."""
+        if self.one_device:
+            return wide.add_directions(total, scores, self.values)
+        return total + self.directions(scores)
+
     def small(self, products: jax.Array) -> jax.Array:
-        """Return small products of these rows where they are needed next: on one device, as they are."""
+        """Place small products of these rows for further use; on one device, return them unchanged."""
         return products
 
     def columns(self, values: jax.Array) -> jax.Array:
-        """Return an array (k, d) of combinations of rows where these are combined: on one device, as it is."""
+        """Place an array (k, d) that is combined with these rows; on one device, return it unchanged."""
         return values
 
     def dense(self) -> jax.Array:
-        """Return $Z$ itself, shape (m, d): for the few who cannot do with its products."""
+        """Return $Z$, shape (m, d)."""
         return self.values
 
     def constant(self) -> jax.Array:
         """Return the scores of a feature that is always 1, shape (m, 1)."""
         if self.roots is None:
-            # A count in half precision would be off from 257 rows on.
+            # At least float32: half precision cannot count beyond 256 rows.
             dtype = jnp.promote_types(self.values.dtype, jnp.float32)
             return jnp.ones((self.values.shape[0], 1), dtype)
         return self.roots[:, None]
 
     def centred(self, mean: jax.Array | None) -> DenseRows:
-        """Return the rows less a mean (d,), or as they are where there is none."""
+        """Return the rows minus a mean (d,), or unchanged if it is None."""
         if mean is None:
             return self
         return replace(self, values=self.values - self.constant() * mean[None, :], mean=None)
 
 
 class OperatorRows:
-    r"""Rows known by $M$ alone: no $Z$ with $Z^\top Z = M$ is ever formed.
+    r"""Rows given only by $M$: no $Z$ with $Z^\top Z = M$ is formed.
 
-    The scores of players $V$ are carried as $[V^\top;\, M V^\top]$, shape (2d, k): linear in the
-    players as scores must be, with inner products $V_1 M V_2^\top$ and with directions $V M$
-    read off, so a round costs one product with $M$.
+    The scores of players $V$ are stored as $[V^\top;\, M V^\top]$, shape (2d, k). They are linear in the players,
+    as scores must be, and contain both the inner products $V_1 M V_2^\top$ and the directions $V M$: a round needs
+    one product with $M$.
 
-    $M$ should be positive semi-definite, as it is for rows: a player with a reward of 0 or less
-    penalises nobody, so children come to where it is. $M + \sigma I$ has the same components as $M$,
-    and a $\sigma$ of at least minus its smallest eigenvalue makes a game of any symmetric $M$.
+    $M$ should be positive semi-definite, as for rows of data: a player with a reward of at most 0 imposes no
+    penalty, so its children converge to the same vector. $M + \sigma I$ has the same components as $M$, and is
+    positive semi-definite for any $\sigma$ of at least minus the smallest eigenvalue.
     """
 
     def image(self, players: jax.Array) -> jax.Array:
         """Return $V M$, shape (k, d)."""
-        raise TypeError(f"{type(self).__name__} must say how M meets players.")
+        raise NotImplementedError(f"{type(self).__name__} must define image(players).")
 
     def scores(self, players: jax.Array) -> jax.Array:
         r"""Return $[V^\top;\, M V^\top]$."""
@@ -156,12 +201,12 @@ class OperatorRows:
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class SymmetricRows(OperatorRows):
-    """Rows given by their symmetric matrix $M$.
+    """Rows given by a symmetric matrix $M$.
 
     Parameters
     ----------
     matrix : array of shape (d, d)
-        The matrix whose eigenvectors are sought, positive semi-definite (see `OperatorRows`).
+        The matrix $M$ whose eigenvectors are computed, positive semi-definite (see `OperatorRows`).
     """
 
     matrix: jax.Array
@@ -207,16 +252,16 @@ class AffineRows(OperatorRows):
 
 
 def as_rows(data: Any, *, name: str = "rows", dtype: Any = None) -> Rows:
-    """Return `data` as rows, checked.
+    """Convert `data` to rows and check its values.
 
     Parameters
     ----------
     data : Rows, or array of shape (m, d) or (k, m, d)
-        Rows pass through. Three axes are one batch for each of k players.
+        Rows are returned unchanged. Three axes mean one batch for each of k players.
     name : str
-        What to call `data` in an error.
+        The name of `data` in error messages.
     dtype : dtype, optional
-        Precision to play in; the default keeps floats and turns integers into JAX's float.
+        Precision of the rows. By default floats keep theirs and integers become JAX's default float.
     """
     if isinstance(data, Rows):
         return data
@@ -224,15 +269,15 @@ def as_rows(data: Any, *, name: str = "rows", dtype: Any = None) -> Rows:
 
 
 def as_symmetric_rows(matrix: Any, *, name: str = "matrix", dtype: Any = None) -> SymmetricRows:
-    """Return the rows of a given symmetric matrix of shape (d, d), checked.
+    """Convert a symmetric matrix of shape (d, d) to rows and check its values.
 
-    The matrix should be positive semi-definite (see `OperatorRows`). Only its diagonal is checked for
-    that: it is what can be seen without solving for the eigenvalues.
+    The matrix should be positive semi-definite (see `OperatorRows`). Only the sign of its diagonal is checked,
+    since a full check would need the eigenvalues.
     """
     array = floating(name, _check.matrix(name, matrix), dtype)
     if array.shape[0] != array.shape[1]:
         raise ValueError(
-            f"{name} has shape {array.shape}: give a square matrix, or rows to as_rows."
+            f"{name} has shape {array.shape}: give a square matrix, or pass rows to as_rows."
         )
     asymmetry, size = jnp.abs(array - array.T).max(), jnp.abs(array).max()
     if (
@@ -240,14 +285,14 @@ def as_symmetric_rows(matrix: Any, *, name: str = "matrix", dtype: Any = None) -
         and asymmetry > 100 * jnp.finfo(array.dtype).eps * size
     ):
         raise ValueError(
-            f"{name} differs from its transpose by {asymmetry:.3g}: give (A + A.T) / 2 if that is meant."
+            f"{name} differs from its transpose by {asymmetry:.3g}: give (A + A.T) / 2 to symmetrise it."
         )
     diagonal = jnp.diag(array)
     if not isinstance(array, jax.core.Tracer) and (diagonal < 0).any():
         least = int(diagonal.argmin())
         raise ValueError(
-            f"{name}[{least}, {least}] is {diagonal[least]:.3g}, so an eigenvalue is below 0, where "
-            f"players do not keep apart: give {name} + shift * I, which has the same components."
+            f"{name}[{least}, {least}] is {diagonal[least]:.3g}, so {name} has a negative eigenvalue, and players "
+            f"can converge to the same vector: give {name} + shift * I, which has the same components."
         )
     return SymmetricRows(array)
 
@@ -255,11 +300,11 @@ def as_symmetric_rows(matrix: Any, *, name: str = "matrix", dtype: Any = None) -
 def floating(
     name: str, data: Any, dtype: Any = None, *, places: Sequence[int] | np.ndarray | None = None
 ) -> jax.Array:
-    """Return an array of numbers as a JAX array of floats that holds all of them.
+    """Convert numbers to a JAX array of floats; raise if one of them does not fit its dtype.
 
-    `places` are the rows of the array in something larger, for errors.
+    `places` are the row numbers of the array in the whole data, for error messages.
     """
-    # What overflows is said below, with its place.
+    # Overflow is reported by the check below, with its position.
     with np.errstate(over="ignore"):
         array = jnp.asarray(data, dtype=dtype)
     if not jnp.issubdtype(array.dtype, jnp.floating):
@@ -269,6 +314,6 @@ def floating(
 
 
 def play_dtype(rows: Rows) -> jnp.dtype:
-    """Return the precision in which players meet these rows: their own, and at least float32."""
+    """Return the dtype of players for these rows: the dtype of the rows, but at least float32."""
     seen = jax.eval_shape(rows.scores, jnp.zeros((1, rows.width), jnp.bfloat16)).dtype
     return jnp.promote_types(seen, jnp.float32)

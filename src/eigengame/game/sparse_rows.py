@@ -1,4 +1,4 @@
-"""Sparse rows: the same two products over the entries that are there."""
+"""Sparse rows: products over the stored entries."""
 
 from __future__ import annotations
 
@@ -7,22 +7,23 @@ from dataclasses import dataclass, field
 import jax
 import jax.numpy as jnp
 
+from eigengame.game.rows import SampleRows
 from eigengame.linalg.products import full_product
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
-class SparseRows:
-    """Rows given by their non-zero entries, in a fixed number of places.
+class SparseRows(SampleRows):
+    """Rows given by their non-zero entries in coordinate format, padded to a fixed number of entries.
 
     Parameters
     ----------
     entries : array of shape (nnz,)
-        Values; places that are not needed hold 0.
+        Values; 0 for padding.
     row, column : int arrays of shape (nnz,)
-        Where each value stands; rows ascend.
+        Position of each value, sorted by row.
     weights : array of shape (m,)
-        How often each row counts; 0 makes a row of padding.
+        Weight of each row; 0 for a row of padding.
     features : int
         The number of features $d$.
     """
@@ -39,14 +40,14 @@ class SparseRows:
         return self.features
 
     def scores(self, players: jax.Array) -> jax.Array:
-        r"""Return $Z V^\top$, Z being the rows times the roots of their weights."""
+        r"""Return $Z V^\top$, with the rows $Z$ multiplied by the square roots of their weights."""
         parts = self.entries[:, None] * players.T[self.column]
         m = self.weights.shape[0]
         sums = jax.ops.segment_sum(parts, self.row, m, indices_are_sorted=True)
         return jnp.sqrt(self.weights)[:, None] * sums
 
     def gram(self, left: jax.Array, right: jax.Array) -> jax.Array:
-        """Return the inner products of two sets of scores."""
+        """Return the inner products of two arrays of scores."""
         return full_product(left.T, right)
 
     def directions(self, scores: jax.Array) -> jax.Array:
@@ -56,7 +57,7 @@ class SparseRows:
         return jax.ops.segment_sum(parts, self.column, self.features).T
 
     def dense(self) -> jax.Array:
-        """Return $Z$ itself, shape (m, d), zeros and all."""
+        """Return $Z$ as a dense array, shape (m, d)."""
         empty = jnp.zeros((self.weights.shape[0], self.features), self.entries.dtype)
         return jnp.sqrt(self.weights)[:, None] * empty.at[self.row, self.column].add(self.entries)
 

@@ -1,6 +1,6 @@
-r"""The spheres that players live on: tangent spaces, ways back, places to start.
+r"""The unit sphere: tangent projection, retraction and random points.
 
-Players are rows: every function here acts on each row of a (k, d) array on its own.
+Each function acts on the rows of a (k, d) array separately.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from eigengame.linalg.orthonormal import inner, norms, unit_rows
 
 
 def project_tangent(players: jax.Array, directions: jax.Array) -> jax.Array:
-    r"""Return the directions without their part along the players.
+    r"""Return the directions without their components along the players.
 
     $\nabla^R_i = \nabla_i - \langle \nabla_i, \hat v_i\rangle \hat v_i$ (Alg. 2).
     """
@@ -23,12 +23,12 @@ def project_tangent(players: jax.Array, directions: jax.Array) -> jax.Array:
 
 
 def retract(players: jax.Array) -> jax.Array:
-    r"""Return each row scaled to the unit sphere; a zero row stays zero."""
+    r"""Return each row scaled to length 1; a zero row stays zero."""
     return unit_rows(players)
 
 
 def into_ball(players: jax.Array) -> jax.Array:
-    r"""Return each row scaled into the unit ball $\|\hat v_i\| \le 1$ (footnote of Design Decisions)."""
+    r"""Return rows longer than 1 scaled to length 1: $\|\hat v_i\| \le 1$ (footnote of Design Decisions)."""
     return jnp.where(norms(players) > 1, retract(players), players)
 
 
@@ -41,7 +41,7 @@ def random_players(key: jax.Array | int, k: int, d: int, dtype: Any = jnp.float3
     k, d : int
         Number of players and of features, $1 \le k \le d$.
     dtype : dtype
-        Precision of the players.
+        Dtype of the players.
     """
     _check.component_count(k, d)
     if not isinstance(key, jax.Array):

@@ -1,12 +1,12 @@
-r"""The game: rewards, penalties, utilities and the direction each player wants to go.
+r"""The game: rewards, penalties, utilities and their gradients, as functions of scores.
 
-Everything is a function of scores. With $R = Y^\top Y$, so that
+With $R = Y^\top Y$, so that
 $R_{ij} = \langle \hat v_i, M \hat v_j\rangle$, the utility of player $i$ (paper, eq. obj) is
 
 $$u_i = R_{ii} - \sum_{j<i} R_{ij}^2 / R_{jj}$$
 
 and its gradient (eq. ui_grad) is $2 (Y C)^\top Z$ with coefficients
-$C = I - \mathrm{striu}(R / \mathrm{diag}(R))$: all work between players is done in score space.
+$C = I - \mathrm{striu}(R / \mathrm{diag}(R))$, so players are combined in score space.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from eigengame.linalg.products import full_product
 
 
 class Rules(NamedTuple):
-    r"""Which game is played; the default is the paper's.
+    r"""Rules of the game; the default is the paper's.
 
     Attributes
     ----------
     hierarchy : bool
-        Whether a player is penalised by its parents $j < i$ only, or by all $j \ne i$ (appendix
-        Without the Hierarchy).
+        Whether a player is penalised by its parents $j < i$ only, or by all $j \ne i$ (appendix Without the
+        Hierarchy).
     normaliser : bool
         Whether penalties are divided by the other player's reward $\langle \hat v_j, M \hat v_j\rangle$.
     """
@@ -41,7 +41,7 @@ PAPER = Rules()
 
 
 def rules_of(value: Any) -> Rules:
-    """Return `value`, rules or a plain pair, as `Rules`."""
+    """Convert `Rules`, or a pair of bools, to `Rules`."""
     pair = isinstance(value, (tuple, list)) and len(value) == 2
     if not pair or not all(isinstance(rule, (bool, np.bool_)) for rule in value):
         raise ValueError(f"rules={value!r}: give Rules(hierarchy, normaliser), each True or False.")
@@ -55,12 +55,12 @@ def penalised_by(k: int, rules: Rules = PAPER) -> jax.Array:
 
 
 def overlap_ratios(cross: jax.Array, rewards: jax.Array, rules: Rules = PAPER) -> jax.Array:
-    r"""Return what each player loses to each other for a unit of its own overlap.
+    r"""Return the ratios of overlaps to rewards in the penalties.
 
     Parameters
     ----------
     cross : array of shape (k, k)
-        Entry [j, i] is $\langle \hat v_j, M \hat v_i\rangle$, with $\hat v_j$ as player $i$ knows it.
+        Entry [j, i] is $\langle \hat v_j, M \hat v_i\rangle$, with $\hat v_j$ as last broadcast to player $i$.
     rewards : array of shape (k,)
         $\langle \hat v_j, M \hat v_j\rangle$ for the same $\hat v_j$.
     rules : Rules
@@ -69,11 +69,11 @@ def overlap_ratios(cross: jax.Array, rewards: jax.Array, rules: Rules = PAPER) -
     -------
     array of shape (k, k)
         Entry [j, i] is $\langle \hat v_j, M \hat v_i\rangle / \langle \hat v_j, M \hat v_j\rangle$
-        where j penalises i, else 0. A player without reward penalises nobody.
+        if j penalises i, else 0. A player with a reward of at most 0 imposes no penalty.
     """
     if rules.normaliser:
-        worth = jnp.where(rewards > 0, rewards, 1)
-        cross = jnp.where((rewards > 0)[:, None], cross / worth[:, None], 0)
+        divisor = jnp.where(rewards > 0, rewards, 1)
+        cross = jnp.where((rewards > 0)[:, None], cross / divisor[:, None], 0)
     return jnp.where(penalised_by(cross.shape[0], rules), cross, 0)
 
 
@@ -83,7 +83,7 @@ def rewards(gram: jax.Array) -> jax.Array:
 
 
 def penalties(gram: jax.Array, rules: Rules = PAPER) -> jax.Array:
-    """Return each player's penalty, the sum of eq. obj, shape (k,)."""
+    """Return each player's penalty, the sum in eq. obj, shape (k,)."""
     return jnp.sum(overlap_ratios(gram, jnp.diag(gram), rules) * gram, axis=0)
 
 
@@ -93,7 +93,7 @@ def utilities(gram: jax.Array, rules: Rules = PAPER) -> jax.Array:
 
 
 def coefficients(gram: jax.Array, rules: Rules = PAPER) -> jax.Array:
-    r"""Return $C$, shape (k, k): column $i$ is the generalised Gram-Schmidt step of player $i$."""
+    r"""Return $C$, shape (k, k); column $i$ is the generalised Gram-Schmidt step of player $i$."""
     k = gram.shape[0]
     return jnp.eye(k, dtype=gram.dtype) - overlap_ratios(gram, jnp.diag(gram), rules)
 
@@ -101,7 +101,7 @@ def coefficients(gram: jax.Array, rules: Rules = PAPER) -> jax.Array:
 def gradients(rows: Rows, players: jax.Array, rules: Rules = PAPER) -> jax.Array:
     r"""Return $\nabla_{\hat v_i} u_i$ for every player (eq. ui_grad), shape (k, d).
 
-    The factor 2 is that of Alg. 2; the paper's vectorised listing drops it.
+    With the factor 2 of Alg. 2, which the paper's vectorised listing omits.
     """
     scores = rows.scores(players)
     combined = full_product(scores, coefficients(rows.gram(scores, scores), rules))

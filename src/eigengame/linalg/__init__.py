@@ -1,1 +1,1 @@
-"""Array operations that know nothing about players."""
+"""Array operations that do not depend on the game: products, orthonormalisation, offloading, kernels."""

@@ -1,4 +1,4 @@
-"""Compilation of what runs a few times in a fit, if at all."""
+"""Compilation of functions that run only a few times in a fit."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import jax
 
 
 def jit_without_autotune(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
-    """Return a function compiled without a search for its fastest form; it is not to be called by others compiled.
+    """Compile a function without XLA's autotuning on GPUs. Do not call it from other compiled functions.
 
-    On a GPU that search multiplies arrays in dozens of ways: worth it for an update, which is made thousands of
-    times, but a minute of it for what comes between two passes is longer than these passes.
+    Autotuning tries dozens of algorithms for each product. That pays for an update, which runs thousands of times,
+    but takes up to a minute for a function that runs between two passes, longer than the passes themselves.
     """
     return jax.jit(function, compiler_options={"xla_gpu_autotune_level": 0}, **options)

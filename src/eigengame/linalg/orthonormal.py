@@ -1,4 +1,4 @@
-"""Lengths and orthonormal sets of rows, shape (k, d): by QR, by products alone, and by one step from nearby."""
+"""Lengths, projections and orthonormalisation of rows, shape (k, d)."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ import jax.numpy as jnp
 from eigengame.linalg.products import full_product, long_product
 
 WIDE = 4096
-"""Features from which on products orthonormalise players; below that, QR is as fast on one core."""
-
+"""Number of features from which `orthonormalise` uses products; below it, QR is as fast on one core."""
 
 APART = 0.03
-"""The least distance of a unit player from the span of those before it, for products to be exact."""
+"""Least distance of a unit row from the span of the rows before it for which a Cholesky factor is accurate."""
 
 
 def inner(left: jax.Array, right: jax.Array) -> jax.Array:
@@ -22,48 +21,46 @@ def inner(left: jax.Array, right: jax.Array) -> jax.Array:
     return jnp.sum(left * right, axis=-1, keepdims=True)
 
 
-def norms(players: jax.Array) -> jax.Array:
+def norms(rows: jax.Array) -> jax.Array:
     """Return the length of each row, shape (k, 1)."""
-    return jnp.linalg.norm(players, axis=-1, keepdims=True)
+    return jnp.linalg.norm(rows, axis=-1, keepdims=True)
 
 
-def safe_norms(directions: jax.Array) -> jax.Array:
-    """Return the length of each row, shape (k,), of which the squares may be out of the dtype's range.
+def safe_norms(rows: jax.Array) -> jax.Array:
+    """Return the length of each row, shape (k,), without overflow or underflow of the squares.
 
-    Gradients are of the size of $M$: the square of the data's, and its square in turn underflows in
-    float32 for data of 1e-10.
+    Gradients have the size of $M$, the square of the data's. Their squares underflow in float32 for data of 1e-10.
     """
-    largest = jnp.max(jnp.abs(directions), axis=-1, keepdims=True)
-    return (largest * norms(directions / jnp.where(largest > 0, largest, 1)))[..., 0]
+    largest = jnp.max(jnp.abs(rows), axis=-1, keepdims=True)
+    return (largest * norms(rows / jnp.where(largest > 0, largest, 1)))[..., 0]
 
 
-def unit_rows(players: jax.Array) -> jax.Array:
-    r"""Return each row scaled to the unit sphere; a zero row stays zero."""
+def unit_rows(rows: jax.Array) -> jax.Array:
+    r"""Return each row scaled to length 1; a zero row stays zero."""
     # Dividing by the largest entry first keeps rows as small as 1e-30 from underflowing.
-    largest = jnp.max(jnp.abs(players), axis=-1, keepdims=True)
-    scaled = players / jnp.where(largest > 0, largest, 1)
+    largest = jnp.max(jnp.abs(rows), axis=-1, keepdims=True)
+    scaled = rows / jnp.where(largest > 0, largest, 1)
     length = norms(scaled)
     return scaled / jnp.where(length > 0, length, 1)
 
 
-def unit_rejections(directions: jax.Array, reject: Callable[[jax.Array], jax.Array]) -> jax.Array:
-    """Return unit rows of `directions` less what `reject` takes away, or zero rows.
+def unit_rejections(rows: jax.Array, project: Callable[[jax.Array], jax.Array]) -> jax.Array:
+    """Return `rows - project(rows)` scaled to length 1, or zero rows.
 
-    Applied twice, which is enough. A row of which the second time takes more than half was rounding
-    noise left by a cancellation: it is no direction, and becomes zero.
+    The projection is subtracted twice, which removes it to rounding. A row that loses more than half of its length
+    the second time consists of rounding errors, and becomes zero.
     """
-    once = unit_rows(directions - reject(directions))
-    twice = once - reject(once)
+    once = unit_rows(rows - project(rows))
+    twice = once - project(once)
     return jnp.where(norms(twice) > 0.5, unit_rows(twice), 0)
 
 
 def orthonormalise(players: jax.Array) -> jax.Array:
-    r"""Return the rows orthonormalised in order, each keeping its sign (Alg. Oja).
+    r"""Orthonormalise the rows in order, each with its sign (Alg. Oja).
 
-    The QR factorisation of $V^\top$, its columns multiplied by
-    `sign(sign(diag(R)) + 0.5)`, which is -1 or 1 and never 0. Wide players that are well apart get the same by
-    products alone: a Cholesky factor of their overlaps, twice, which is as accurate as QR; devices that share
-    features then tell each other overlaps, (k, k), and no players.
+    The QR factorisation of $V^\top$, its columns multiplied by `sign(sign(diag(R)) + 0.5)`, which is -1 or 1 and
+    never 0. Wide rows that are not nearly dependent are orthonormalised by two Cholesky factorisations of their
+    overlaps instead, which are as accurate as QR. Devices that share features then only exchange (k, k) arrays.
     """
     k, d = players.shape
     return _by_qr(players) if d < max(WIDE, 8 * k) else _by_products(players)
@@ -71,78 +68,28 @@ def orthonormalise(players: jax.Array) -> jax.Array:
 
 @jax.jit
 def _by_products(players: jax.Array) -> jax.Array:
-    """Return the rows orthonormalised by two Cholesky factors, or by QR where they are not well apart."""
-    unit = unit_rows(players)  # the same span and order, and overlaps within range
+    """Orthonormalise by two Cholesky factors, or by QR if the rows are nearly dependent."""
+    unit = unit_rows(players)  # the same span and order, with overlaps in range
     once, apart = _by_cholesky(unit)
-    error = jnp.abs(_overlaps(once) - jnp.eye(len(once), dtype=once.dtype))
+    error = jnp.abs(long_product(once, once) - jnp.eye(len(once), dtype=once.dtype))
     twice, _ = _by_cholesky(once)
-    # The second time squares what the first has left of an error.
+    # The second factorisation squares the error of the first.
     good = apart & jnp.all(error < 0.1)
     return jax.lax.cond(good, lambda: twice, lambda: _by_qr(players))
 
 
 def _by_cholesky(players: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Return unit rows nearly orthonormalised in order, and whether they were well apart."""
-    factor = jnp.linalg.cholesky(_overlaps(players))
-    unit = jnp.eye(players.shape[0], dtype=players.dtype)
-    inverse = jax.scipy.linalg.solve_triangular(factor, unit, lower=True)
-    # How far each row is from those before it. A factor that does not exist is NaN, and nothing above.
-    return full_product(inverse, players), jnp.all(jnp.diag(factor) > APART)
+    """Return unit rows approximately orthonormalised in order, and whether they were independent."""
+    factor, apart = _cholesky(long_product(players, players))
+    return full_product(_inverse(factor), players), apart
 
 
-def _overlaps(players: jax.Array) -> jax.Array:
-    """Return the inner products of all pairs of rows (k, k)."""
-    return long_product(players, players)
-
-
-def _by_qr(players: jax.Array) -> jax.Array:
-    """Return the rows orthonormalised by Householder's QR, which takes any rows."""
-    q, r = jnp.linalg.qr(players.T)
-    signs = jnp.sign(jnp.sign(jnp.diag(r)) + 0.5)
-    return (q * signs[None, :]).T
-
-
-def nearly_orthonormal(players: jax.Array) -> jax.Array:
-    r"""Return players that drifted a little, made orthonormal: $\frac12(3I - VV^\top)V$.
-
-    One Newton-Schulz step turns an error $e$ into $\frac34 e^2$: rounding never adds up.
-    """
-    return full_product(_correction(players), players)
-
-
-def tidied(players: jax.Array, scores: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Return the same of players (K, d) and of their scores (m, K)."""
-    correction = _correction(players)
-    return full_product(correction, players), full_product(scores, correction.T)
-
-
-def _correction(players: jax.Array) -> jax.Array:
-    """Return one Newton-Schulz step towards orthonormal rows, as coefficients (K, K)."""
-    overlaps = long_product(players, players)
-    return 1.5 * jnp.eye(players.shape[0], dtype=players.dtype) - 0.5 * overlaps
-
-
-def whiten(overlaps: jax.Array, absent: jax.Array | None = None) -> tuple[jax.Array, jax.Array]:
-    """Return T with T O T' = I on what O spans, and which rows of T are zero because it does not.
-
-    `overlaps` are those of unit rows, and of rows of zeros where `absent` (k,) says so. Where the others are
-    well apart a Cholesky factor will do, which costs a tenth; else directions within rounding of the others are
-    found by their eigenvalues, and left out.
-    """
-    if absent is None:
-        absent = jnp.zeros(overlaps.shape[0], bool)
-    # A row that is absent stands alone: it disturbs no factor, and nothing lies along it.
-    factor = jnp.linalg.cholesky(overlaps + jnp.diag(absent.astype(overlaps.dtype)))
-    # False where the factor does not exist and is NaN: compared one by one, since XLA may lose NaN in a min.
-    apart = jnp.all(jnp.diag(factor) > 0.03)
-    # Under vmap both ways are gone, and two LAPACK calls at once may wait for each other's threads for ever:
-    # so the second asks for what the first has found.
-    others = jnp.where(apart, jnp.eye(overlaps.shape[0], dtype=overlaps.dtype), overlaps)
-    return jax.lax.cond(
-        apart,
-        lambda: (_inverse(factor), absent),
-        lambda: _whiten_spectral(others),
-    )
+def _cholesky(overlaps: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Return the Cholesky factor of the overlaps of unit rows, and whether the rows are independent."""
+    factor = jnp.linalg.cholesky(overlaps)
+    # The diagonal holds the distance of each row from the rows before it. It is NaN, hence not above the limit, if
+    # there is no factor; compared entry by entry, since XLA may lose NaN in a minimum.
+    return factor, jnp.all(jnp.diag(factor) > APART)
 
 
 def _inverse(factor: jax.Array) -> jax.Array:
@@ -151,8 +98,58 @@ def _inverse(factor: jax.Array) -> jax.Array:
     return jax.scipy.linalg.solve_triangular(factor, unit, lower=True)
 
 
+def _by_qr(players: jax.Array) -> jax.Array:
+    """Orthonormalise by Householder QR, which accepts any rows."""
+    q, r = jnp.linalg.qr(players.T)
+    signs = jnp.sign(jnp.sign(jnp.diag(r)) + 0.5)
+    return (q * signs[None, :]).T
+
+
+def reorthonormalise(players: jax.Array) -> jax.Array:
+    r"""Correct nearly orthonormal rows by one Newton-Schulz step, $\frac12(3I - VV^\top)V$.
+
+    The step reduces an error $e$ to $\frac34 e^2$, so that rounding errors do not accumulate.
+    """
+    return full_product(_newton_schulz(players), players)
+
+
+def reorthonormalise_scores(players: jax.Array, scores: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Apply `reorthonormalise` to players (K, d) and the same combination to their scores (m, K)."""
+    correction = _newton_schulz(players)
+    return full_product(correction, players), full_product(scores, correction.T)
+
+
+def _newton_schulz(players: jax.Array) -> jax.Array:
+    """Return the coefficients (K, K) of one Newton-Schulz step."""
+    overlaps = long_product(players, players)
+    return 1.5 * jnp.eye(players.shape[0], dtype=players.dtype) - 0.5 * overlaps
+
+
+def whiten(overlaps: jax.Array, absent: jax.Array | None = None) -> tuple[jax.Array, jax.Array]:
+    """Return T with T O T' = I on the span of the vectors, and a mask of the zero rows of T.
+
+    If the vectors are independent, T is an inverse Cholesky factor, at a tenth of the cost of eigenvectors.
+    Otherwise eigenvectors of O are used, without those whose eigenvalue is within rounding of 0.
+
+    Parameters
+    ----------
+    overlaps : array of shape (k, k)
+        Inner products O of unit vectors, and of zero vectors.
+    absent : bool array of shape (k,), optional
+        Which vectors are zero.
+    """
+    if absent is None:
+        absent = jnp.zeros(overlaps.shape[0], bool)
+    # A 1 on the diagonal makes a zero vector independent of the others, so the factor exists.
+    factor, apart = _cholesky(overlaps + jnp.diag(absent.astype(overlaps.dtype)))
+    # Under vmap both branches run, and two LAPACK calls at the same time can deadlock on their threads. This
+    # dependence makes the second wait for the first.
+    others = jnp.where(apart, jnp.eye(overlaps.shape[0], dtype=overlaps.dtype), overlaps)
+    return jax.lax.cond(apart, lambda: (_inverse(factor), absent), lambda: _whiten_spectral(others))
+
+
 def _whiten_spectral(overlaps: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Return the inverse root of what is not rounding."""
+    """Return the inverse square root on the eigenvectors that are not rounding, and a mask of the others."""
     k = overlaps.shape[0]
     sizes, axes = jnp.linalg.eigh(overlaps)
     spanned = sizes > 30 * k * jnp.finfo(overlaps.dtype).eps

@@ -1,10 +1,9 @@
-r"""The two touches of width $d$ that an update in Gram space takes.
+r"""Products over the width $d$ of very wide arrays, by GPU kernels if these apply.
 
-Let $W$ be vectors that an update starts from, players and perhaps a mean, and $X$ a batch of rows. All an
-update needs to know of them are inner products, $XX^\top$ and $XW^\top$ (the first touch); all it may make
-are combinations, $W' = PW + QX$ (the second). Both read $X$ and $W$ once. On a GPU they are kernels that
-tile $d$; elsewhere, and for shapes the kernels do not take, plain products. Passes that only measure take the
-same rows in two halves: scores, and directions added to a total.
+Let $W$ be the vectors of an update, players and possibly a mean, and $X$ a batch of rows. An update in Gram space
+reads the full width twice: for the inner products $XX^\top$ and $XW^\top$, and for the linear combinations
+$W' = PW + QX$. A pass that only measures needs scores, and directions added to a total. On a GPU these are kernels
+that tile $d$; on other devices, and for shapes that the kernels do not support, they are plain products.
 """
 
 from __future__ import annotations
@@ -28,9 +27,9 @@ def inner_products(wide: Sequence[jax.Array], rows: jax.Array) -> tuple[jax.Arra
     Parameters
     ----------
     wide : sequence of arrays of shape (K_i, d)
-        $W$ in parts, K rows in all.
+        The parts of $W$, with K rows together.
     rows : array of shape (m, d)
-        $X$; in bfloat16 it is read as it is, and multiplied exactly.
+        $X$. Kernels read bfloat16 without conversion, and multiply it exactly.
     """
     if kernels_fit(wide, rows):
         from eigengame.linalg.kernels import gram_space as kernels
@@ -48,8 +47,8 @@ def overlaps_of(wide: Sequence[jax.Array]) -> jax.Array:
     return jnp.block([[half[i, j] if i <= j else half[j, i].T for j in count] for i in count])
 
 
-def overlaps_again(wide: Sequence[jax.Array], known: jax.Array) -> jax.Array:
-    r"""Return $WW^\top$, shape (K, K), of vectors that kernels take and of which it is nearly known."""
+def remeasured_overlaps(wide: Sequence[jax.Array], known: jax.Array) -> jax.Array:
+    r"""Return $WW^\top$, shape (K, K), by a kernel that needs an estimate of it."""
     from eigengame.linalg.kernels import gram_space as kernels
 
     return kernels.overlaps(wide, lengths_of(known))
@@ -63,14 +62,14 @@ def lengths_of(overlaps: jax.Array) -> jax.Array:
 def combined(
     coefficients: jax.Array, lengths: jax.Array, wide: Sequence[jax.Array], rows: jax.Array
 ) -> tuple[list[jax.Array], jax.Array]:
-    r"""Return $W' = PW + QX$ in the parts that $W$ has, and the coefficients as they were applied.
+    r"""Return $W' = PW + QX$ in the same parts as $W$, and the coefficients as rounded by the kernel.
 
     Parameters
     ----------
     coefficients : array of shape (K, K + m)
-        $[P, Q]$. Kernels round them.
+        $[P, Q]$.
     lengths : array of shape (K,)
-        Of the vectors $W$, or a little less: kernels scale by them.
+        Approximate lengths of the vectors $W$, which kernels use as scales.
     wide, rows
         As in `inner_products`.
     """
@@ -79,26 +78,45 @@ def combined(
 
         return kernels.combined(coefficients, lengths, wide, rows)
     rows = rows.astype(jnp.promote_types(rows.dtype, wide[0].dtype))
-    ends = part_ends(wide)
-    under = [*wide, rows]
+    terms = [*wide, rows]
 
-    def made(own: jax.Array) -> jax.Array:
-        pairs = zip(jnp.split(own, part_ends(under), axis=1), under, strict=True)
+    def combine(own: jax.Array) -> jax.Array:
+        pairs = zip(jnp.split(own, part_ends(terms), axis=1), terms, strict=True)
         return functools.reduce(operator.add, (full_product(*pair) for pair in pairs))
 
-    return [made(own) for own in jnp.split(coefficients, ends)], coefficients
+    return [combine(own) for own in jnp.split(coefficients, part_ends(wide))], coefficients
 
 
-def part_ends(wide: Sequence[jax.Array]) -> list[int]:
-    """Return where each part but the last ends when they are stacked."""
-    return list(itertools.accumulate(map(len, wide)))[:-1]
+def part_ends(parts: Sequence[jax.Array]) -> list[int]:
+    """Return the row at which each part except the last ends when the parts are stacked."""
+    return list(itertools.accumulate(map(len, parts)))[:-1]
 
 
-class Touches(NamedTuple):
-    """How an update in Gram space touches width d: functions of this module, or others of the same kind.
+def scores(players: jax.Array, rows: jax.Array) -> jax.Array:
+    r"""Return $XV^\top$, shape (m, K), for players (K, d)."""
+    if kernels_fit([players], rows):
+        from eigengame.linalg.kernels import gram_space as kernels
 
-    `compiled` makes of a function what is called between the touches: the same where the whole update is
-    compiled, its compiled form where it is not.
+        return kernels.scores(players, rows)
+    if jax.default_backend() == "gpu":
+        return long_product(rows.astype(players.dtype), players)
+    return full_product(rows, players.T)
+
+
+def add_directions(total: jax.Array, scores: jax.Array, rows: jax.Array) -> jax.Array:
+    r"""Return $T + Y^\top X$, shape (K, d), for a total (K, d) and scores (m, K)."""
+    if kernels_fit([total], rows):
+        from eigengame.linalg.kernels import passes as kernels
+
+        return kernels.added(total, scores, rows)
+    return total + full_product(scores.T, rows)
+
+
+class WideOperations(NamedTuple):
+    """The operations over width d of an update in Gram space, for one memory location of the vectors.
+
+    The first three have the signatures of the functions of this module. `compiled` compiles a function that is
+    called between them; it returns the function unchanged if the whole update is compiled.
     """
 
     inner_products: Callable[..., tuple[jax.Array, jax.Array]]
@@ -107,23 +125,23 @@ class Touches(NamedTuple):
     compiled: Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
-ON_DEVICE = Touches(inner_products, combined, overlaps_of, lambda function: function)
-"""Of vectors and rows that both are on the device, within one compiled update."""
+ON_DEVICE = WideOperations(inner_products, combined, overlaps_of, lambda function: function)
+"""Operations for vectors and rows in device memory, within one compiled update."""
 
 MOST_ROWS = 128
-"""Rows of a batch that the kernels take: their Gram matrix is held in registers."""
+"""Maximum number of rows in a batch for the kernels, which keep its Gram matrix in registers."""
 
 MOST_WIDE = 64
-"""Players and mean that the kernels take together."""
+"""Maximum number of players, including the mean, for the kernels."""
 
-WORTH = 2**16
-"""Features from which on a kernel gains on plain products."""
+LEAST_FEATURES = 2**16
+"""Number of features from which kernels are faster than plain products."""
 
 
 def kernels_fit(wide: Sequence[Any], rows: Any) -> bool:
-    """Say whether the kernels take arrays of these shapes and dtypes.
+    """Return whether the kernels support these arrays (or shapes and dtypes).
 
-    On a GPU: float32 players and at most one vector more, and rows as `rows_fit` says.
+    They need a GPU, float32 players with at most one further vector, and rows that `rows_fit` accepts.
     """
     one_more = len(wide) == 1 or (len(wide) == 2 and wide[1].shape[0] == 1)
     few = sum(part.shape[0] for part in wide) <= MOST_WIDE
@@ -131,19 +149,19 @@ def kernels_fit(wide: Sequence[Any], rows: Any) -> bool:
 
 
 def rows_fit(rows: Any) -> bool:
-    """Say whether the kernels take such rows: on a GPU, bfloat16, 16 to 128 of them and a power of two."""
+    """Return whether the kernels support these rows: bfloat16 on a GPU, 16, 32, 64 or 128 rows, large d."""
     m, d = rows.shape
     return (
         jax.default_backend() == "gpu"
         and rows.dtype == jnp.bfloat16
         and 16 <= m <= MOST_ROWS
         and m & (m - 1) == 0
-        and d >= WORTH
+        and d >= LEAST_FEATURES
         and _has_triton()
     )
 
 
 @functools.cache
 def _has_triton() -> bool:
-    """Say whether this JAX has what the kernels are written in: 0.11 says that a later one will not."""
+    """Return whether this JAX has Pallas for Triton, which JAX 0.11 announces to remove."""
     return importlib.util.find_spec("jax.experimental.pallas.triton") is not None

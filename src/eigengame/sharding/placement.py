@@ -17,7 +17,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from eigengame.algorithms._base import features_of
+from eigengame.game.axes import PLAYERS, WHOLE
 from eigengame.game.rows import DenseRows, Rows, SymmetricRows
 from eigengame.sharding.cost import best_layout
 from eigengame.sharding.gather import gather
@@ -153,11 +153,9 @@ class Placement:
             return SymmetricRows(self.square(rows.matrix))
         return jax.tree.map(self.replicated, rows)
 
-    def state(self, algorithm: Any, state: Any, k: int) -> Any:
-        """Place the state of an algorithm for k players."""
-        if self.mesh is None:
-            return state
-        return jax.tree.map(self._put_leaf, state, features_of(algorithm, state, k))
+    def state(self, state: Any) -> Any:
+        """Place the state of an algorithm."""
+        return state if self.mesh is None else jax.tree.map(self._put_leaf, state, state.axes())
 
     def abstract_arguments(self, algorithm: Any, m: int, k: int, d: int) -> tuple[DenseRows, Any]:
         """Return rows and state in float32 as shapes without data, to compile an update ahead of time."""
@@ -166,15 +164,15 @@ class Placement:
             sharding = None if self.mesh is None else self._sharding(spec)
             return jax.ShapeDtypeStruct(shape, dtype, sharding=sharding)
 
-        def leaf(one: Any, wide: bool) -> Any:
-            return array(self._leaf_shape(one, wide), self._leaf_spec(one, wide), one.dtype)
+        def leaf(one: Any, axes: P) -> Any:
+            return array(self._leaf_shape(one, axes), self._leaf_spec(one, axes), one.dtype)
 
         rows = self.dense(
             array((self.height(m), self.width(d)), P("data", "features")),
             array((self.height(m),), P("data")),
         )
         state = jax.eval_shape(algorithm.init, jax.ShapeDtypeStruct((k, d), jnp.float32))
-        return rows, jax.tree.map(leaf, state, features_of(algorithm, state, k))
+        return rows, jax.tree.map(leaf, state, state.axes())
 
     def gathered(self, values: jax.Array, *shape: int) -> jax.Array:
         """Return an array on one device, without the padding beyond `shape`."""
@@ -191,16 +189,16 @@ class Placement:
         width = (last - first) * (self.width(d) // self.layout.features)
         return gather(self._put_local(pad(values, (width,)), "features"))[:d]
 
-    def constrain_state(self, algorithm: Any, state: Any, k: int) -> Any:
+    def constrain_state(self, state: Any) -> Any:
         """Return a state, within jit, with the placement of `state`: another one would compile again."""
         if self.mesh is None:
             return state
 
-        def constrain(leaf: jax.Array, wide: bool) -> jax.Array:
-            sharding = self._sharding(self._leaf_spec(leaf, wide))
+        def constrain(leaf: jax.Array, axes: P) -> jax.Array:
+            sharding = self._sharding(self._leaf_spec(leaf, axes))
             return jax.lax.with_sharding_constraint(leaf, sharding)
 
-        return jax.tree.map(constrain, state, features_of(algorithm, state, k))
+        return jax.tree.map(constrain, state, state.axes())
 
     def constrain_features(self, values: jax.Array) -> jax.Array:
         """Return one number for each feature (d,), within jit, with the placement of `per_feature`."""
@@ -208,19 +206,17 @@ class Placement:
             return values
         return jax.lax.with_sharding_constraint(values, self._sharding(P("features")))
 
-    def _put_leaf(self, leaf: jax.Array, wide: bool) -> jax.Array:
-        """Place one array of a state; `wide` if its last axis is features."""
-        return self._put(pad(leaf, self._leaf_shape(leaf, wide)), self._leaf_spec(leaf, wide))
+    def _put_leaf(self, leaf: jax.Array, axes: P) -> jax.Array:
+        """Place one array of a state."""
+        return self._put(pad(leaf, self._leaf_shape(leaf, axes)), self._leaf_spec(leaf, axes))
 
-    def _leaf_shape(self, leaf: Any, wide: bool) -> tuple[int, ...]:
+    def _leaf_shape(self, leaf: Any, axes: P) -> tuple[int, ...]:
         """Return the shape of an array of a state, with padding."""
-        return (*leaf.shape[:-1], self.width(leaf.shape[-1])) if wide else leaf.shape
+        return leaf.shape if axes == WHOLE else (*leaf.shape[:-1], self.width(leaf.shape[-1]))
 
-    def _leaf_spec(self, leaf: Any, wide: bool) -> P:
+    def _leaf_spec(self, leaf: Any, axes: P) -> P:
         """Return how an array of a state is split."""
-        if not wide:
-            return P()
-        return P("features") if leaf.ndim == 1 else self._players_spec(leaf.shape[0])
+        return self._players_spec(leaf.shape[0]) if axes == PLAYERS else axes
 
     def _players_spec(self, count: int) -> P:
         """Return how players are split: not over `players` if the devices do not divide their number."""

@@ -35,6 +35,11 @@ class ShardedRows(DenseRows):
         assert self.mesh is not None
         return int(self.mesh.shape["data"])
 
+    @property
+    def one_device(self) -> bool:
+        """False: kernels are for one device, so rows on a mesh use plain products."""
+        return False
+
     def scores(self, players: jax.Array) -> jax.Array:
         r"""Return $Z V^\top$ of shape (m, k), split like the rows."""
         players = self._constrain(players, self._players, "features")

@@ -74,7 +74,7 @@ def batch_moments(rows: DenseRows | SparseRows) -> Moments:
 
 def _column_sums(rows: DenseRows) -> tuple[jax.Array, jax.Array]:
     """Return the sum and the sum of squares of each column (d,), in at least float32."""
-    if type(rows) is DenseRows and rows_fit(rows.values):
+    if rows.one_device and rows_fit(rows.values):
         from eigengame.linalg.kernels import passes as kernels
 
         return kernels.column_sums(rows.constant()[:, 0], rows.values)

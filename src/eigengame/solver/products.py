@@ -15,8 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.linalg import eigh
 
-from eigengame.game.joint_round import residual_directions
-from eigengame.game.pass_products import scores_of, with_directions
+from eigengame.game.krylov_round import residual_directions
 from eigengame.linalg.autotune import jit_without_autotune
 from eigengame.linalg.orthonormal import orthonormalise
 from eigengame.linalg.products import full_product, long_product, measured_product
@@ -90,7 +89,7 @@ def _add_centred(
 @jax.jit
 def _accumulate(rows: Any, block: jax.Array, total: jax.Array) -> jax.Array:
     """Add the part of M W of one batch."""
-    return with_directions(total, scores_of(rows, block), rows)
+    return rows.add_directions(total, rows.pass_scores(block))
 
 
 @jax.jit
@@ -99,8 +98,8 @@ def _accumulate_centred(
 ) -> tuple[jax.Array, jax.Array]:
     """Add the part of M W of one batch by centred scores, and the sums of these."""
     constant = rows.constant()
-    scores = scores_of(rows, block) - constant * level
-    return with_directions(total, scores, rows), sums + full_product(scores.T, constant)
+    scores = rows.pass_scores(block) - constant * level
+    return rows.add_directions(total, scores), sums + full_product(scores.T, constant)
 
 
 def measure(passes: Passes, players: jax.Array, mean: jax.Array | None) -> Refined:

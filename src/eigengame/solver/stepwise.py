@@ -44,7 +44,7 @@ def solve_stepwise(plan: Plan, passes: Passes) -> Found:
     unit = _unit(first, mean, d, place)
     begun = random_players(options.seed, k, d, options.dtype)
     algorithm = _algorithm(plan.route, first, begun, options, mean, unit, place)
-    state = place.state(algorithm, algorithm.init(begun), k)
+    state = place.state(algorithm.init(begun))
     for _ in range(options.passes):
         state = passes.fold(
             lambda state, batch, _: _step(algorithm, place, batch, state, mean, unit),
@@ -100,7 +100,7 @@ def _algorithm(
         settings["step_size"] = STEP_SIZE if options.step_size is None else options.step_size
     if "eigenvalues" in fields:
         game, k = Remembered(), len(players)
-        state = place.state(game, game.init(players), k)
+        state = place.state(game.init(players))
         state = _step(game, place, first, state, mean, unit)
         strengths = gather(state.memory.strengths).astype(np.float64)
         # Strictly decreasing, as the theorem requires, even if the batch has repeated values.
@@ -120,9 +120,8 @@ def _step(
 ) -> Any:
     """Return the state after one batch of centred rows in the given unit."""
     scaled = (rows.centred(mean).values / unit).astype(play_dtype(rows))
-    k = jax.eval_shape(algorithm.components, state).shape[0]
     state, _ = algorithm.update(replace(rows, values=scaled, mean=None), state)
-    return place.constrain_state(algorithm, state, k)
+    return place.constrain_state(state)
 
 
 def _unit(rows: DenseRows, mean: jax.Array | None, d: int, place: Placement) -> float:

@@ -49,7 +49,7 @@ class Stream(NamedTuple):
     @property
     def k(self) -> int:
         """Number of components."""
-        return int(self.state.like.shape[0])
+        return self.state.k
 
     @property
     def earlier(self) -> Snapshot:
@@ -141,7 +141,7 @@ def placed(game: Remembered, stream: Stream, placement: Placement) -> Stream:
         for rows, found in stream.snapshots
     )
     return stream._replace(
-        state=placement.state(game, stream.state, stream.k),
+        state=placement.state(stream.state),
         moments=placed_moments(stream.moments, placement),
         snapshots=(older, newer),
     )

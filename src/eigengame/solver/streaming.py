@@ -17,12 +17,13 @@ import jax
 import numpy as np
 
 from eigengame.algorithms import Remembered
-from eigengame.algorithms.in_gram_space import REMEASURED, overlaps_now
+from eigengame.algorithms.in_gram_space import REMEASURED, current_overlaps
 from eigengame.algorithms.remembered import RememberedState
 from eigengame.game.rows import DenseRows
+from eigengame.linalg import offload
 from eigengame.linalg.autotune import jit_without_autotune
-from eigengame.linalg.offload import ON_HOST, orthonormal
-from eigengame.linalg.orthonormal import nearly_orthonormal, whiten
+from eigengame.linalg.offload import ON_HOST
+from eigengame.linalg.orthonormal import reorthonormalise, whiten
 from eigengame.linalg.products import full_product
 from eigengame.linalg.wide import overlaps_of
 from eigengame.sharding.placement import ONE_DEVICE, Placement
@@ -68,7 +69,7 @@ def begin(
 ) -> Stream:
     """Return a game without rows, its players drawn at random."""
     players = random_orthonormal(game.players_for(k, d), d, dtype, seed)
-    state = placement.state(game, game.remember_nothing(jax.device_put(players), k), k)
+    state = placement.state(game.empty_state(jax.device_put(players), k))
     start = (0, placement.players(players[:k]))
     return Stream(state, no_moments(d, dtype, placement), 0, (start, start))
 
@@ -105,7 +106,7 @@ def _step(
     if game.forget == 1 and isinstance(rows, DenseRows):
         rows = replace(rows, mean=own.mean)
     state, _ = game.update(rows, state)
-    state = placement.constrain_state(game, state, state.like.shape[0])
+    state = placement.constrain_state(state)
     return state, kept_moments(moments, placement), game.components(state)
 
 
@@ -144,7 +145,7 @@ def _draw_on_device(game: Remembered, k: int, d: int, dtype: Any, seed: int) -> 
     """Return an empty memory with random orthonormal players; draws are nearly orthogonal, since d is large."""
     draws = jax.random.normal(jax.random.key(seed), (game.players_for(k, d), d), dtype)
     turn, _ = whiten(full_product(draws, draws.T) / d)
-    return game.remember_nothing(full_product(turn, draws) / math.sqrt(d), k)
+    return game.empty_state(full_product(turn, draws) / math.sqrt(d), k)
 
 
 def _without_rows(
@@ -174,7 +175,7 @@ def step_with_overlaps(
     overlaps: jax.Array,
 ) -> tuple[RememberedState, Moments, jax.Array]:
     """Return state, moments and overlaps after one batch."""
-    overlaps = overlaps_now(game.wide(state), rows, overlaps, state.step)
+    overlaps = current_overlaps(game.wide(state), rows, overlaps, state.step)
     state, overlaps = game.update_in_span(rows, state, overlaps)
     moments = merge_moments(moments, batch_moments(rows))
     return _with_mean(game, state, moments), moments, overlaps
@@ -192,7 +193,7 @@ def _begin_on_host(
 ) -> Stream:
     """Return a game without rows, its players in host memory."""
     players = random_orthonormal(game.players_for(k, d), d, dtype, seed)
-    state = game.remember_nothing(players, k)
+    state = game.empty_state(players, k)
     return _without_rows(state, k, d, dtype, game.overlaps(state, ON_HOST))
 
 
@@ -221,10 +222,8 @@ def _end_with_overlaps(stream: Stream, orthonormalise: Callable[[Any], Any]) -> 
     return stream._replace(state=stream.state._replace(memory=memory), overlaps=None)
 
 
-_nearly_orthonormal, _overlaps = (
-    jit_without_autotune(nearly_orthonormal),
-    jit_without_autotune(overlaps_of),
-)
+_reorthonormalise = jit_without_autotune(reorthonormalise)
+_overlaps = jit_without_autotune(overlaps_of)
 
 
 class Mode(NamedTuple):
@@ -241,10 +240,12 @@ MODES: dict[Space, Mode] = {
     "gram with overlaps": Mode(
         _begin_with_overlaps,
         take_with_overlaps,
-        partial(_end_with_overlaps, orthonormalise=_nearly_orthonormal),
+        partial(_end_with_overlaps, orthonormalise=_reorthonormalise),
     ),
     "gram on the host": Mode(
-        _begin_on_host, _take_on_host, partial(_end_with_overlaps, orthonormalise=orthonormal)
+        _begin_on_host,
+        _take_on_host,
+        partial(_end_with_overlaps, orthonormalise=offload.reorthonormalise),
     ),
 }
 """The pass in each space of a plan."""

@@ -1,4 +1,4 @@
-"""The paper's theory in numbers: `error_propagation` and `convergence` under one name."""
+"""Formulas of the paper's theorems: `error_propagation` and `convergence`."""
 
 from eigengame.game.theory.convergence import Thresholds as Thresholds
 from eigengame.game.theory.convergence import angle_bound as angle_bound

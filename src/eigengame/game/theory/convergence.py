@@ -1,7 +1,6 @@
-r"""Convergence of the sequential algorithm in numbers: thresholds, iterations, bounds, probabilities.
+r"""Convergence of the sequential algorithm: thresholds, iterations, bounds and probabilities.
 
-Scalars and small arrays in float64 NumPy; nothing here touches data. Players are 0-based here and
-1-based in the paper.
+Functions of scalars and small NumPy arrays, in float64. Players are 0-based here and 1-based in the paper.
 """
 
 from __future__ import annotations
@@ -17,17 +16,17 @@ from eigengame import _check
 
 
 def gaps(eigenvalues: ArrayLike) -> np.ndarray:
-    r"""Return the spectral gaps $g_i = \Lambda_{ii} - \Lambda_{i+1,i+1}$, one fewer than given."""
+    r"""Return the spectral gaps $g_i = \Lambda_{ii} - \Lambda_{i+1,i+1}$, one fewer than the eigenvalues."""
     return -np.diff(_check.spectrum("eigenvalues", eigenvalues, at_least=2))
 
 
 class Thresholds(NamedTuple):
-    r"""What Theorem ui_suff_conv asks of each player, arrays of shape (k,).
+    r"""Thresholds of Theorem ui_suff_conv, arrays of shape (k,).
 
     Attributes
     ----------
     c : array
-        $c_i$, the fraction of its parents' canonical threshold that player $i$ demands.
+        $c_i$, the fraction of the canonical threshold that player $i$ requires of its parents.
     rho : array
         $\rho_i$, the Riemannian gradient norm at which player $i$ may stop.
     """
@@ -49,7 +48,7 @@ def thresholds(eigenvalues: ArrayLike, k: int, theta_tol: float) -> Thresholds:
     k : int
         Number of players.
     theta_tol : float
-        Angle wanted for every component, at most 1 radian.
+        Angular tolerance of every component, at most 1 radian.
     """
     spectrum = _check.spectrum("eigenvalues", eigenvalues, at_least=_check.whole("k", k) + 1)
     _tolerance(theta_tol)
@@ -67,7 +66,7 @@ def thresholds(eigenvalues: ArrayLike, k: int, theta_tol: float) -> Thresholds:
 def lipschitz(eigenvalues: ArrayLike, k: int) -> float:
     r"""Return $L = 4[\Lambda_{11}k + (1+\kappa_{k-1})g_k/16]$; the step size is $1/(2L)$.
 
-    A first player has no parents: $\kappa_0$ is taken as 1.
+    The first player has no parents: $\kappa_0 = 1$.
     """
     spectrum = _check.spectrum("eigenvalues", eigenvalues, at_least=_check.whole("k", k) + 1)
     kappa = spectrum[0] / spectrum[max(k - 2, 0)]
@@ -82,11 +81,10 @@ def literal_iterations(rho: float, gradient_norm: float) -> float:
 def scale_free_iterations(rho: float, gradient_norm: float, lipschitz: float) -> float:
     r"""Return $t_i = \lceil 5L^2\min(\|\nabla\|/2, \rho_i)^{-2}\rceil$.
 
-    What the proof of Lemma ui_conv gives when $\eta = \alpha\nabla^R$ is put back. A step of $1/(2L)$
-    gains at least $\|\nabla^R\|^2/(5L)$, since the cross term of Lemma smoothness_bound is
-    $\langle\eta, \nabla\rangle$, and at most $L$ can be gained, since $|u_i| \le L/2$: each is half of
-    what is printed, and the two halves cancel. Scaling $M$ leaves the count unchanged, where the
-    literal rule scales like $M^{-2}$.
+    This follows from the proof of Lemma ui_conv with $\eta = \alpha\nabla^R$. A step of $1/(2L)$ gains at least
+    $\|\nabla^R\|^2/(5L)$, since the cross term of Lemma smoothness_bound is $\langle\eta, \nabla\rangle$, and the
+    total gain is at most $L$, since $|u_i| \le L/2$. Each is half of the printed value, and the two factors cancel.
+    The count does not depend on the scale of $M$, while that of the literal rule scales like $M^{-2}$.
     """
     return _iterations(_check.positive("lipschitz", lipschitz), rho, gradient_norm)
 
@@ -94,7 +92,7 @@ def scale_free_iterations(rho: float, gradient_norm: float, lipschitz: float) ->
 def _iterations(unit: float, rho: float, gradient_norm: float) -> float:
     r"""Return $\lceil 5(\mathrm{unit}/\min(\|\nabla\|/2, \rho_i))^2\rceil$, or infinity.
 
-    Thresholds may be far below any float's reach: nothing here is squared before it is divided.
+    Thresholds can be very small, so their squares are avoided.
     """
     threshold = min(gradient_norm / 2, rho)
     if not threshold >= 0:
@@ -109,8 +107,8 @@ def _iterations(unit: float, rho: float, gradient_norm: float) -> float:
 def total_iterations(eigenvalues: ArrayLike, k: int, theta_tol: float) -> float:
     r"""Return the order of $T_k = k[\frac{(16\Lambda_{11})^k(k-1)!}{\prod_j g_j}\frac1{\theta_{tol}}]^2$.
 
-    Theorem simp_conv_rate, whose statement prints $16\Lambda_{11}^k$ where its proof has
-    $(16\Lambda_{11})^k$. An order of magnitude: the constant is not given. May be infinite.
+    Theorem simp_conv_rate; its statement has $16\Lambda_{11}^k$, but its proof $(16\Lambda_{11})^k$. This is an
+    order of magnitude, since the constant is not given. May be infinite.
     """
     spectrum = _check.spectrum("eigenvalues", eigenvalues, at_least=_check.whole("k", k) + 1)
     _tolerance(theta_tol)
@@ -123,8 +121,8 @@ def total_iterations(eigenvalues: ArrayLike, k: int, theta_tol: float) -> float:
 def angle_bound(gradient_norm: ArrayLike, gap: ArrayLike) -> np.ndarray:
     r"""Return $\frac{\pi}{g_i}\|\nabla^R\|$ (Lemma angle_to_riemann_grad).
 
-    Bounds the angle to the player's own optimum where it is within $\pi/4$ of it and its parents are
-    as accurate as `parent_tolerance` asks.
+    An upper bound on the angle to the player's optimum, if this angle is at most $\pi/4$ and its parents are as
+    accurate as `parent_tolerance`.
     """
     return math.pi * np.asarray(gradient_norm, np.float64) / np.asarray(gap, np.float64)
 
@@ -132,14 +130,14 @@ def angle_bound(gradient_norm: ArrayLike, gap: ArrayLike) -> np.ndarray:
 def start_probability(phi: ArrayLike, d: int) -> np.ndarray:
     r"""Return $P[|\theta^0| \le \phi] = I_{\sin^2\phi}(\frac{d-1}2, \frac12)$ for a random start.
 
-    The chance that a vector drawn uniformly from $\mathcal S^{d-1}$ is within $\phi$ of a given line.
+    The probability that a uniformly random vector of $\mathcal S^{d-1}$ is within $\phi$ of a given line.
     """
     angle = np.asarray(phi, dtype=np.float64)
     if not (angle >= 0).all():
         raise ValueError(f"phi={phi!r}: give angles of at least 0.")
     if _check.whole("d", d) == 1:
         return np.ones_like(angle)
-    # Beyond a right angle from a line there is nothing left.
+    # Angles to a line are at most a right angle.
     return betainc((d - 1) / 2, 0.5, np.sin(np.minimum(angle, math.pi / 2)) ** 2)
 
 
@@ -150,16 +148,17 @@ def subspace_bound(k: int, d: int, theta_tol: float) -> float:
 
 
 def _tolerance(theta_tol: float) -> None:
-    """Accept an angle for which the theorems are stated."""
+    """Raise unless the angle is in the range of the theorems."""
     if not isinstance(theta_tol, (int, float, np.number)) or not 0 < theta_tol <= 1:
         raise ValueError(f"theta_tol={theta_tol!r}: give an angle above 0 and up to 1 radian.")
 
 
 def _positive_gaps(spectrum: np.ndarray, k: int) -> np.ndarray:
-    """Return the first k gaps, all of them above 0 as the theorems need."""
+    """Return the first k gaps; raise unless all are above 0."""
     g = gaps(spectrum)[:k]
     if not (g > 0).all():
         raise ValueError(
-            f"eigenvalues[:{k + 1}]={spectrum[: k + 1]}: the theorem needs every gap above 0."
+            f"eigenvalues[:{k + 1}]={spectrum[: k + 1]}: give distinct values, since the theorem needs "
+            "every gap above 0."
         )
     return g

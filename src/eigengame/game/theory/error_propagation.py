@@ -1,8 +1,8 @@
-r"""Error propagation in numbers: how a parent's error moves its child's optimum.
+r"""Error propagation: the effect of a parent's error on the optimum of its child.
 
-Scalars and small arrays in float64 NumPy; nothing here touches data. Without loss of generality
-(appendix Nash Proof) $M = \mathrm{diag}(\Lambda)$, so a deviation $\Delta_i$ is given by its
-coordinates in the eigenbasis. Players are 0-based here and 1-based in the paper.
+Functions of scalars and small NumPy arrays, in float64. Without loss of generality (appendix Nash Proof)
+$M = \mathrm{diag}(\Lambda)$, so a deviation $\Delta_i$ is given by its coordinates in the eigenbasis. Players are
+0-based here and 1-based in the paper.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class Sinusoid(NamedTuple):
         r"""Return the maximising angle in $[-\pi/2, \pi/2]$, with its sign.
 
         The utility is $\tfrac12[\sqrt{A^2+B^2}\cos(2\theta+\phi) + A + 2C]$ (Lemma ui_sinusoidal)
-        with $\phi = \mathrm{atan2}(B, -A)$; the paper's $\tan^{-1}(B/A)$ is $-\phi$ where $A < 0$, and
-        $\pi - \phi$ where $A > 0$.
+        with $\phi = \mathrm{atan2}(B, -A)$; the paper's $\tan^{-1}(B/A)$ is $-\phi$ if $A < 0$, and $\pi - \phi$ if
+        $A > 0$.
         """
         return -math.atan2(self.b, -self.a) / 2
 
@@ -62,23 +62,23 @@ def error_propagation(
     eigenvalues : array of shape (d,)
         The spectrum, largest first.
     parent_angles : array of shape (i,)
-        $\theta_j$, the error of each parent.
+        $\theta_j$, the angular error of each parent.
     parent_deviations : array of shape (i, d)
         $\Delta_j$, the unit direction of each parent's error, orthogonal to $v_j$.
     deviation : array of shape (d,)
-        $\Delta_i$, the direction in which the child is free to move, orthogonal to $v_i$.
+        $\Delta_i$, the direction in which the child can move, orthogonal to $v_i$.
 
     Returns
     -------
     Sinusoid
-        The utility of player $i$, the number of parents given.
+        The utility of player $i$, where $i$ is the number of parents.
     """
     spectrum = _check.spectrum("eigenvalues", eigenvalues)
     d = spectrum.size
     theta = np.atleast_1d(np.asarray(parent_angles, dtype=np.float64))
     i = theta.size
     away = np.asarray(parent_deviations, dtype=np.float64)
-    # Without parents any empty list says so.
+    # Without parents, any empty array is accepted.
     away = away.reshape(0, d) if away.size == 0 else np.atleast_2d(away)
     own = np.asarray(deviation, dtype=np.float64)
     if theta.ndim != 1 or i >= d:
@@ -95,7 +95,7 @@ def error_propagation(
     own_on_parent = own[:i]  # <Delta_i, v_j>
     parent_on_own = away[:, i]  # <Delta_j, v_i>
     cross = away @ (spectrum * own)  # <Delta_i, Lambda Delta_j>
-    # What a parent's reward has become: <v^_j, Lambda v^_j>.
+    # The reward of each parent with its error: <v^_j, Lambda v^_j>.
     worth = parents * cos**2 + (away**2 @ spectrum) * sin**2
 
     a = own @ (spectrum * own) - mine
@@ -114,15 +114,14 @@ def error_propagation(
 
 
 def worked_example(parent_error: ArrayLike, kappa: float) -> np.ndarray:
-    r"""Return $|\theta_i^*|$ of Example error_prop_example, as the paper prints it.
+    r"""Return $|\theta_i^*|$ of Example error_prop_example, as printed in the paper.
 
     $|B/A| = 2\epsilon\sqrt{1-\epsilon^2} / |1 - \epsilon^2(\kappa + 1/\kappa)|$ with
-    $\epsilon = \sin$ of the parents' error: a soft step where $\epsilon^2 (\kappa + 1/\kappa) = 1$,
-    18.3 degrees for $\kappa = 10$.
+    $\epsilon = \sin$ of the parents' error: a soft step at $\epsilon^2 (\kappa + 1/\kappa) = 1$, which is 18.3
+    degrees for $\kappa = 10$.
 
-    The printed formula puts $\langle\Delta_1, \Lambda\Delta_1\rangle = \Lambda_{11}$, but the
-    example's $\Delta_1$ is $v_i$, for which it is $\Lambda_{ii}$: see `worked_example_corrected` and
-    the errata page.
+    The printed formula uses $\langle\Delta_1, \Lambda\Delta_1\rangle = \Lambda_{11}$, but in the example $\Delta_1$
+    is $v_i$, for which the value is $\Lambda_{ii}$: see `worked_example_corrected` and the errata page.
 
     Parameters
     ----------
@@ -138,22 +137,22 @@ def worked_example(parent_error: ArrayLike, kappa: float) -> np.ndarray:
 
 
 def worked_example_corrected(parent_error: ArrayLike) -> np.ndarray:
-    r"""Return $|\theta_i^*|$ of the same example with $\langle\Delta_1,\Lambda\Delta_1\rangle = \Lambda_{ii}$.
+    r"""Return $|\theta_i^*|$ of Example error_prop_example, corrected.
 
-    Then $A = \kappa(2\epsilon^2 - 1)/w$ and $B = 2\kappa\epsilon\sqrt{1-\epsilon^2}/w$ for the same
-    $w > 0$, so $|\theta_i^*| = \theta_1$ whatever $\kappa$: within the plane of $v_1$ and $v_i$
-    the child's best answer is orthogonal to its parent.
+    With $\langle\Delta_1,\Lambda\Delta_1\rangle = \Lambda_{ii}$, $A = \kappa(2\epsilon^2 - 1)/w$ and $B =
+    2\kappa\epsilon\sqrt{1-\epsilon^2}/w$ for the same $w > 0$, so $|\theta_i^*| = \theta_1$ for every $\kappa$:
+    within the plane of $v_1$ and $v_i$ the child's best response is orthogonal to its parent.
     """
     return np.asarray(parent_error, dtype=np.float64)
 
 
 def soft_step(parent_error: ArrayLike, kappa: float, lean: float = 0.1) -> np.ndarray:
-    r"""Return $|\theta_i^*|$ for a parent that errs towards another parent: a true soft step.
+    r"""Return $|\theta_i^*|$ for a parent with an error towards another parent: a soft step.
 
-    The smallest game that has the threshold the paper's figure shows. Three players on
-    $\mathrm{diag}(\kappa, \kappa, 1)$; the first errs by `parent_error` towards
-    $\Delta_1 = \sqrt{1-a^2}\,v_2 + a\,v_3$ with $a$ = `lean`, the second is exact, and the third may
-    move towards $v_1$. As $a \to 0$ the step is at $\epsilon^2 = 1/\kappa$: 18.4 degrees for
+    This is the smallest game with the threshold of the paper's figure. There are three players on
+    $\mathrm{diag}(\kappa, \kappa, 1)$. The first has an error of `parent_error` towards
+    $\Delta_1 = \sqrt{1-a^2}\,v_2 + a\,v_3$ with $a$ = `lean`, the second is exact, and the third can move towards
+    $v_1$. As $a \to 0$ the step is at $\epsilon^2 = 1/\kappa$: 18.4 degrees for
     $\kappa = 10$.
     """
     towards = np.array([[0.0, math.sqrt(1 - lean**2), lean], [0.0, 0.0, 1.0]])
@@ -167,10 +166,10 @@ def soft_step(parent_error: ArrayLike, kappa: float, lean: float = 0.1) -> np.nd
 
 
 def parent_tolerance(eigenvalues: ArrayLike, i: int, c: float = 1 / 16) -> float:
-    r"""Return how accurate parents of player $i$ must be: $c_i g_i / ((i-1)\Lambda_{11})$.
+    r"""Return the required accuracy of the parents of player $i$: $c_i g_i / ((i-1)\Lambda_{11})$.
 
-    With parents this accurate and $c_i \le 1/16$, the child's optimum is within $8 c_i$ of $v_i$
-    (Theorem parent_err_to_child_err). Player 0 has no parents: infinity.
+    With parents of this accuracy and $c_i \le 1/16$, the child's optimum is within $8 c_i$ of $v_i$ (Theorem
+    parent_err_to_child_err). Infinite for player 0, which has no parents.
     """
     spectrum = _check.spectrum("eigenvalues", eigenvalues, at_least=_check.whole("i", i, low=0) + 2)
     return math.inf if i == 0 else c * (spectrum[i] - spectrum[i + 1]) / (i * spectrum[0])

@@ -1,1 +1,1 @@
-"""Kernels for wide rows on one GPU; imported where they apply."""
+"""GPU kernels for wide rows. Imported only when used, since they need Pallas for Triton."""

@@ -1,14 +1,15 @@
-r"""Kernels for the two touches of width $d$ (see `eigengame.linalg.wide`), for one GPU.
+r"""Kernels for inner products and combinations over width $d$ (see `eigengame.linalg.wide`), for one GPU.
 
-Each program walks over tiles of columns. Rows are bfloat16; players are float32 and are split in the tile into
-two parts, $v = v_0 + v_1$, so that all products go through the tensor units and are exact before they are added
-up: for products with rows in bfloat16, with a remainder below $2^{-17}|v|$, and where players are made of players
-in float16, with one below $2^{-23}|v|$, in units in which float16 has its range. What was measured to matter:
+Each program loops over tiles of columns. Rows are bfloat16. Players are float32 and are split into two parts,
+$v = v_0 + v_1$, so that all products are computed by tensor cores and are exact before they are summed. For
+products with rows the parts are bfloat16, with a remainder below $2^{-17}|v|$. For combinations of players they are
+float16, with a remainder below $2^{-23}|v|$, after scaling into the range of float16. Measurements led to these
+choices:
 
-* Tensor units truncate sums instead of rounding them, so no sum there is long (see `tiles.sum_tiles`).
+* Tensor cores truncate sums instead of rounding them, so sums in them are short (see `tiles.sum_tiles`).
 * Coefficients are read before the loop: inside, every stage of the pipeline would hold a copy of them.
-* Tensor units make 64 rows at once, in half the time that they take for 48 in pieces.
-* As many programs as the card has processors, so that none waits for a last one.
+* Tensor cores compute 64 rows at once in half the time of 48 rows in pieces.
+* The number of programs is that of the processors, so that all finish at the same time.
 """
 
 from __future__ import annotations
@@ -41,13 +42,13 @@ from eigengame.linalg.kernels.tiles import (
 from eigengame.linalg.products import full_product
 
 PARTS = 2
-"""Parts that a float32 is split into."""
+"""Number of parts of a float32."""
 
 
 def inner_products(
     wide: Sequence[jax.Array], rows: jax.Array, *, interpret: bool = False
 ) -> tuple[jax.Array, jax.Array]:
-    r"""Return $XX^\top$ (m, m) and $XW^\top$ (m, K); W is players and at most one vector more."""
+    r"""Return $XX^\top$ (m, m) and $XW^\top$ (m, K); W is players and at most one further vector."""
     square, across = _products(wide, rows, square=True, interpret=interpret)
     done = rows.shape[1] // TILE * TILE
     if done == rows.shape[1]:
@@ -65,7 +66,7 @@ def scores(players: jax.Array, rows: jax.Array, *, interpret: bool = False) -> j
 def _products(
     wide: Sequence[jax.Array], rows: jax.Array, *, square: bool, interpret: bool
 ) -> list[jax.Array]:
-    r"""Return $XW^\top$ and before it, where wanted, $XX^\top$ of all whole tiles."""
+    r"""Return $XW^\top$, preceded with `square` by $XX^\top$ over all whole tiles."""
     (m, d), k = rows.shape, sum(map(len, wide))
     tiles, each, programs = shares(d, TILE, 1)
     widths = [*((m,) if square else ()), *(size for _, size in pieces_of(k))]
@@ -95,7 +96,7 @@ def _products(
 def overlaps(
     wide: Sequence[jax.Array], lengths: jax.Array, *, interpret: bool = False
 ) -> jax.Array:
-    r"""Return $WW^\top$, shape (K, K), for vectors of about these lengths (K,)."""
+    r"""Return $WW^\top$, shape (K, K), for vectors of approximately these lengths (K,)."""
     d, k = wide[0].shape[1], sum(map(len, wide))
     tile = TILE // 2
     tiles, each, programs = shares(d, tile, 4)
@@ -126,7 +127,7 @@ def combined(
     *,
     interpret: bool = False,
 ) -> tuple[list[jax.Array], jax.Array]:
-    r"""Return $PW + QX$ in the parts that W has, and the coefficients $[P, Q]$ as they were applied: rounded."""
+    r"""Return $PW + QX$ in the same parts as W, and the coefficients $[P, Q]$ as rounded."""
     (m, d), k = rows.shape, sum(map(len, wide))
     turn, fresh = coefficients[:, :k], coefficients[:, k:]
     scaled = _in_units(turn, lengths)
@@ -161,17 +162,17 @@ def combined(
 
 
 LARGEST = 2.0**14
-"""What numbers are scaled to before they are split into float16, which ends at 2^16 and is whole from 2^-14 on."""
+"""Scale of numbers before they are split into float16, whose range is 2^-14 to 2^16 at full precision."""
 
 
 class _Scaled(NamedTuple):
-    """Coefficients $P$ in units that float16 holds: P_ij = products_i turn_ij vectors_j, scales powers of two.
+    """Coefficients scaled into the range of float16: P_ij = products_i turn_ij vectors_j.
 
     Attributes
     ----------
     turn : array of shape (K, K)
     vectors, products : arrays of shape (K,)
-        What vectors are multiplied by before, and their combinations after.
+        Powers of two that multiply the vectors before, and their combinations after.
     """
 
     turn: jax.Array
@@ -179,18 +180,18 @@ class _Scaled(NamedTuple):
     products: jax.Array
 
     def applied(self) -> jax.Array:
-        """Return P as it is applied."""
+        """Return P as rounded."""
         rounded = _sum_of_parts(self.turn, jnp.float16)
         return self.products[:, None] * rounded * self.vectors[None, :]
 
 
 def _scale_of(lengths: jax.Array) -> jax.Array:
-    """Return what vectors are multiplied by before they are split: no number is larger than its vector is long."""
+    """Return the factors of vectors before they are split; no entry is larger than the length of its vector."""
     return LARGEST / power_above(lengths)
 
 
 def _in_units(turn: jax.Array, lengths: jax.Array) -> _Scaled:
-    """Return coefficients over vectors of these lengths (K,) in such units."""
+    """Return scaled coefficients of vectors of these lengths (K,)."""
     vectors = _scale_of(lengths)
     sized = turn / vectors[None, :]
     products = power_above(jnp.max(jnp.abs(sized), axis=1)) / LARGEST
@@ -198,12 +199,12 @@ def _in_units(turn: jax.Array, lengths: jax.Array) -> _Scaled:
 
 
 def _sum_of_parts(coefficients: jax.Array, dtype: Any) -> jax.Array:
-    """Return coefficients as their parts in a shorter dtype make them."""
+    """Return the sum of the parts of coefficients in a shorter dtype."""
     return sum(coefficient_parts(coefficients, PARTS, dtype), jnp.zeros_like(coefficients))
 
 
 def _add_products(*refs: Any, k: int, parts: int, each: int, tiles: int, square: bool) -> None:
-    """Add up one program's tiles: (m, m) of the rows where wanted, and (m, size) for each piece of W."""
+    """Sum one program's tiles: with `square` (m, m) of the rows, and (m, size) for each piece of W."""
     wide, (rows, one), outputs = refs[:parts], refs[parts : parts + 2], refs[parts + 2 :]
 
     def products(columns: Any) -> list[jax.Array]:
@@ -218,7 +219,7 @@ def _add_products(*refs: Any, k: int, parts: int, each: int, tiles: int, square:
 
 
 def _add_overlaps(*refs: Any, k: int, parts: int, tile: int, each: int, tiles: int) -> None:
-    """Add up one program's tiles: the first parts of W with each other, and with the second."""
+    """Sum one program's tiles: products of the first parts of W with each other and with the second parts."""
     wide, (vectors, one), outputs = refs[:parts], refs[parts : parts + 2], refs[parts + 2 :]
     scale = triton.load(vectors)
 
@@ -231,7 +232,7 @@ def _add_overlaps(*refs: Any, k: int, parts: int, tile: int, each: int, tiles: i
 
 
 def _combine(*refs: Any, k: int, parts: int, each: int, tiles: int) -> None:
-    """Combine one program's tiles: the product of the small coefficients with what lies under them."""
+    """Combine one program's tiles: the product of the coefficients with vectors and rows."""
     wide, (rows, turns, fresh, vectors, products) = refs[:parts], refs[parts : parts + 5]
     outputs, pieces = refs[parts + 5 :], pieces_of(k + parts - 1)
     heights = [pl.ds(p * TALL, TALL) for p in range(PARTS)]
@@ -247,7 +248,7 @@ def _combine(*refs: Any, k: int, parts: int, each: int, tiles: int) -> None:
             parts_of(one * scale[:, None], PARTS, jnp.float16)
             for one, scale in zip(loaded, scales, strict=True)
         ]
-        # What is small comes first: sums are cut by as much as they are large.
+        # Small terms come first: truncation errors are proportional to the sum so far.
         turned = added_up(
             triton.dot(turn[p], parted[q])
             for p, q in ((1, 0), (0, 1), (0, 0))

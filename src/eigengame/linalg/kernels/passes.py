@@ -1,7 +1,7 @@
-r"""Kernels for passes over wide rows on one GPU: images under $M$, and the moments of every feature.
+r"""Kernels for passes over wide rows on one GPU: directions, and sums over each column.
 
-With `eigengame.linalg.kernels.gram_space.scores` they do what `DenseRows` does by plain products, which would first
-write the rows out in float32.
+With `eigengame.linalg.kernels.gram_space.scores` they replace the plain products of `DenseRows`, which would first
+convert the rows to float32 in memory.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from eigengame.linalg.kernels.tiles import (
 from eigengame.linalg.products import full_product
 
 PARTS = 3
-"""Parts of scores: all bits of a float32, for what is added up here is not measured again."""
+"""Number of parts of scores: three hold all bits of a float32."""
 
 COLUMNS = 2048
-"""Columns of a tile for moments."""
+"""Columns of a tile for column sums."""
 
 TOGETHER = 4
-"""Rows that are loaded together for moments."""
+"""Rows that are loaded together for column sums."""
 
 
 def added(
@@ -74,14 +74,14 @@ def _add(
     tiles: int,
     tile: int,
 ) -> None:
-    """Add what the scores make of one program's tiles."""
+    """Add the products of scores and rows in one program's tiles."""
     unknown_one = one[0]
     of_rows = [triton.load(scores.at[pl.ds(p * TALL, TALL), :]) for p in range(PARTS)]
 
     def add(columns: Any) -> None:
         x = triton.load(rows.at[:, columns])
         more = added_up(triton.dot(part, x) for part in of_rows)
-        # By an ordinary addition: see `sum_tiles`.
+        # By a float32 addition: see `sum_tiles`.
         so_far = load([total], k, 0, TALL, columns)
         store([made], k, 0, TALL, columns, so_far + unknown_one * more)
 
@@ -91,7 +91,7 @@ def _add(
 def column_sums(
     roots: jax.Array, rows: jax.Array, *, interpret: bool = False
 ) -> tuple[jax.Array, jax.Array]:
-    """Return the sum (d,) of each column, rows multiplied by `roots` (m,), and of its squares (d,)."""
+    """Return sums of each column, with rows multiplied by `roots` (m,), and sums of squares, both (d,)."""
     m, d = rows.shape
     tiles, each, programs = shares(d, COLUMNS, 4)
     sums, squares = called(
@@ -113,17 +113,17 @@ def column_sums(
 
 
 def _sum(roots: Any, rows: Any, sums: Any, squares: Any, *, m: int, each: int, tiles: int) -> None:
-    """Add up the columns of one program's tiles, some rows at a time."""
+    """Sum the columns of one program's tiles, some rows at a time."""
 
     def add(columns: Any) -> None:
-        one = jnp.zeros((TOGETHER, COLUMNS), jnp.float32)
-        two = one
+        total = jnp.zeros((TOGETHER, COLUMNS), jnp.float32)
+        total_squares = total
         for begin in range(0, m, TOGETHER):
             some = pl.ds(begin, TOGETHER)
             x = triton.load(rows.at[some, columns]).astype(jnp.float32)
-            one = one + triton.load(roots.at[some])[:, None] * x
-            two = two + x * x
-        triton.store(sums.at[columns], jnp.sum(one, axis=0))
-        triton.store(squares.at[columns], jnp.sum(two, axis=0))
+            total = total + triton.load(roots.at[some])[:, None] * x
+            total_squares = total_squares + x * x
+        triton.store(sums.at[columns], jnp.sum(total, axis=0))
+        triton.store(squares.at[columns], jnp.sum(total_squares, axis=0))
 
     walk(COLUMNS, each, tiles, add)

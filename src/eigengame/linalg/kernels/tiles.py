@@ -1,7 +1,7 @@
-"""What kernels that walk over tiles of columns have in common: their shares, their loads, their roundings.
+"""Functions shared by the kernels that loop over tiles of columns: work division, loads, stores and splitting.
 
-A float32 is multiplied on the tensor units in parts, shorter numbers whose sum it is: two of bfloat16 hold 16 of
-its bits, three all 24; two of float16 hold 22, where it is of a size that float16 has.
+Tensor cores multiply a float32 in parts, shorter numbers whose sum it is. Two parts of bfloat16 hold 16 of its 24
+bits and three hold all; two of float16 hold 22, within the range of float16.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ TILE = 128
 """Columns of a tile."""
 
 TALL = 64
-"""Rows that the tensor units make at once: a product of fewer is made in a slower way."""
+"""Rows that tensor cores compute at once; products with fewer rows are slower."""
 
 
 def called(kernel: Callable[..., None], arrays: Sequence[jax.Array], **options: Any) -> Any:
-    """Call a kernel that finds its tiles itself; its indices are 32 bits wide, whatever JAX is set to."""
+    """Call a kernel that loads its own tiles, with 32-bit indices also if JAX is set to 64 bits."""
     with jax.enable_x64(False):
         specs = [pl.no_block_spec] * len(arrays)
         return pl.pallas_call(kernel, in_specs=specs, **options)(*arrays)
 
 
 def shares(d: int, tile: int, each_processor: int) -> tuple[int, int, int]:
-    """Return the number of whole tiles, how many each program takes, and how many programs that makes."""
+    """Return the number of whole tiles, of tiles per program, and of programs."""
     tiles = d // tile
     programs = each_processor * getattr(jax.devices()[0], "core_count", 132)
     each = -(-tiles // programs)
@@ -40,7 +40,7 @@ def shares(d: int, tile: int, each_processor: int) -> tuple[int, int, int]:
 
 
 def walk(tile: int, each: int, tiles: int, step: Callable[[Any], None]) -> None:
-    """Take one step for each tile of columns that is this program's."""
+    """Call `step` for each of this program's tiles of columns."""
     program = pl.program_id(0)
 
     def take(i: jax.Array, nothing: jax.Array) -> jax.Array:
@@ -58,11 +58,11 @@ def sum_tiles(
     tiles: int,
     products: Callable[[Any], list[jax.Array]],
 ) -> None:
-    """Write the sums of what `products` makes of this program's tiles of columns.
+    """Write the sums of `products(columns)` over this program's tiles of columns.
 
-    Tensor units do not round sums, they cut them: adding up 20 million squares there loses 3e-4 of the total.
-    So each tile is summed from zero and added to the total by an ordinary float32 addition. The compiler would
-    fuse the two again, unless the tile's sum is multiplied by a 1 that it does not know.
+    Tensor cores truncate sums instead of rounding them: a sum of 20 million squares loses 3e-4 of its value. So
+    each tile is summed from zero and added to the total by a float32 addition. To keep the compiler from fusing the
+    two, the tile's sum is multiplied by a 1 whose value it does not know.
     """
     program = pl.program_id(0)
 
@@ -82,7 +82,7 @@ def tile_at(number: jax.Array, tile: int) -> Any:
 
 
 def pieces_of(rows: int) -> list[tuple[int, int]]:
-    """Return begins and sizes of pieces that kernels can load: powers of two, the last may reach beyond."""
+    """Return starts and sizes of pieces that kernels can load: powers of two, the last possibly too long."""
     pieces, begin = [], 0
     while begin < rows:
         size = min(64, max(16, 1 << ((rows - begin).bit_length() - 1)))
@@ -92,7 +92,7 @@ def pieces_of(rows: int) -> list[tuple[int, int]]:
 
 
 def load(wide: Sequence[Any], k: int, begin: int, size: int, columns: Any) -> jax.Array:
-    """Return some rows of W in a tile: players, the vector after the last of them, zeros beyond."""
+    """Load some rows of W in a tile: players, then the further vector, then zeros."""
     if begin + size <= k:
         return triton.load(wide[0].at[pl.ds(begin, size), columns])
     row, across = _places(begin, size, columns)
@@ -106,31 +106,31 @@ def load(wide: Sequence[Any], k: int, begin: int, size: int, columns: Any) -> ja
 def store(
     outputs: Sequence[Any], k: int, begin: int, size: int, columns: Any, tile: jax.Array
 ) -> None:
-    """Write some rows of W' in a tile: players, and the vector after the last of them."""
+    """Store some rows of W' in a tile: players, then the further vector."""
     if begin + size <= k:
         triton.store(outputs[0].at[pl.ds(begin, size), columns], tile)
         return
     row, across = _places(begin, size, columns)
     triton.store(outputs[0].at[row, across], tile, mask=row < k)
     if len(outputs) == 2 and begin <= k:
-        # By a mask, since a sum over the rows would move them between threads; the others' row is not there.
+        # By a mask: a sum over the rows would move data between threads. Other rows get an index out of range.
         triton.store(outputs[1].at[jnp.where(row == k, 0, 1), across], tile, mask=row == k)
 
 
 def _places(begin: int, size: int, columns: Any) -> tuple[jax.Array, jax.Array]:
-    """Return the row and the column of every number of a tile."""
+    """Return the row and the column of each entry of a tile."""
     row, across = begin + jnp.arange(size), columns.start + jnp.arange(columns.size)
     shape = (size, columns.size)
     return jnp.broadcast_to(row[:, None], shape), jnp.broadcast_to(across[None, :], shape)
 
 
 def added_up(products: Iterable[jax.Array]) -> jax.Array:
-    """Return the sum of products, which the tensor units add to each other in this order."""
+    """Return the sum of products, added by the tensor cores in this order."""
     return functools.reduce(operator.add, products)
 
 
 def parts_of(tile: jax.Array, count: int, dtype: Any = jnp.bfloat16) -> list[jax.Array]:
-    """Return a float32 tile as parts in a shorter dtype, each with more of its bits, whose sum it is."""
+    """Split a float32 tile into parts of a shorter dtype, from the highest bits to the lowest."""
     parts, rest = [], tile
     for _ in range(count):
         parts.append(rest.astype(dtype))
@@ -141,10 +141,10 @@ def parts_of(tile: jax.Array, count: int, dtype: Any = jnp.bfloat16) -> list[jax
 def coefficient_parts(
     coefficients: jax.Array, count: int, dtype: Any = jnp.bfloat16
 ) -> list[jax.Array]:
-    """Return float32 parts that a shorter dtype can hold, whose sum the coefficients are but for rounding."""
+    """Split coefficients into float32 parts that a shorter dtype can represent."""
     held, parts, rest = jnp.finfo(dtype), [], coefficients
     for _ in range(count):
-        # reduce_precision, since XLA may take a cast there and back for no cast at all.
+        # reduce_precision, since XLA may remove a cast to a shorter dtype and back.
         parts.append(lax.reduce_precision(rest, held.nexp, held.nmant))
         rest = rest - parts[-1]
     return parts
@@ -153,13 +153,13 @@ def coefficient_parts(
 def split(
     coefficients: jax.Array, count: int, height: int, width: int, dtype: Any = jnp.bfloat16
 ) -> jax.Array:
-    """Return small coefficients as their parts, one below the other, filled up with zeros."""
+    """Return the parts of small coefficients, stacked and padded with zeros."""
     k, columns = coefficients.shape
     filled = jnp.pad(coefficients, ((0, height - k), (0, width - columns)))
     return jnp.concatenate(coefficient_parts(filled, count, dtype)).astype(dtype)
 
 
 def power_above(sizes: jax.Array) -> jax.Array:
-    """Return the next power of two above each size, by which numbers are scaled without rounding; 1 for zero."""
+    """Return the next power of two above each size, or 1 for zero: scaling by it does not round."""
     _, exponents = jnp.frexp(sizes)
     return jnp.ldexp(jnp.ones_like(sizes), exponents)

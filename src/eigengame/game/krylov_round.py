@@ -1,0 +1,93 @@
+r"""A round by Rayleigh-Ritz in the block Krylov space $[V, MV]$.
+
+With its parents fixed, a player's utility is a quadratic form, so its best response within a small space can be
+computed exactly. Let this space be spanned by all players and all their directions, $[V, MV]$, and let the players
+respond to each other there until none can gain. This equilibrium is the top eigenvectors of $M$ within the space
+(Theorem eigvec_opt, applied to the space): one small eigenproblem. A round costs one product with $Z$ and one with
+$Z^\top$, as a gradient step does, and has no step size.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+from eigengame.game.rows import Rows
+from eigengame.linalg.orthonormal import unit_rejections, whiten
+from eigengame.linalg.products import full_product
+
+
+def sort_empty_last(matrix: jax.Array, empty: jax.Array, size: jax.Array) -> jax.Array:
+    """Lower the eigenvalues of empty directions (a mask) below those of all real directions.
+
+    A real direction without any reward has eigenvalue 0; an empty one must not be chosen instead of it.
+    """
+    return matrix - jnp.diag(jnp.where(empty, jnp.where(size > 0, size, 1), 0))
+
+
+def residual_directions(players: jax.Array, images: jax.Array, gram: jax.Array) -> jax.Array:
+    """Return the parts of the images M V outside the span of orthonormal players, as unit rows (K, d).
+
+    The row of a player that is an eigenvector is zero.
+    """
+    return unit_rejections(
+        images - full_product(gram, players),
+        lambda rows: full_product(full_product(rows, players.T), players),
+    )
+
+
+def krylov_round(
+    rows: Rows, players: jax.Array, scores: jax.Array, past: jax.Array | None = None
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    r"""Return the top Ritz vectors within [V, M V], their scores and their Ritz values.
+
+    Parameters
+    ----------
+    rows : Rows
+    players : array of shape (K, d)
+        Orthonormal.
+    scores : array of shape (m, K)
+        `rows.scores(players)`.
+    past : array of shape (K,), optional
+        Strengths $\lambda$ of a memory along these same players: adds $V^\top\mathrm{diag}(\lambda)V$ to $M$. This
+        term is zero outside the span of the players, so it needs no product.
+
+    Returns
+    -------
+    players : array of shape (K, d)
+        Orthonormal, by decreasing Ritz value.
+    scores : array of shape (m, K)
+    strengths : array of shape (K,)
+        Ritz values of M, at least 0.
+    """
+    k = players.shape[0]
+    gram = rows.gram(scores, scores)
+    fresh = rows.directions(scores) - full_product(gram, players)
+    # Scaled to size 1: directions have the size of M, so their squares may be out of range.
+    largest = jnp.max(jnp.abs(fresh), axis=1, keepdims=True)
+    fresh = fresh / jnp.where(largest > 0, largest, 1)
+    # Rounding errors along the players are removed from the coefficients, not from rows of width d.
+    inside = full_product(fresh, players.T)
+    raw = full_product(fresh, fresh.T)
+    overlaps = raw - full_product(inside, inside.T)
+    lengths2 = jnp.diag(overlaps)
+    # A row that mostly lies along the players consists of rounding errors: leave it out.
+    real = lengths2 > 0.25 * jnp.diag(raw)
+    scale = jnp.where(real, 1 / jnp.sqrt(jnp.where(real, lengths2, 1)), 0)
+    basis, empty = whiten(scale[:, None] * overlaps * scale[None, :])
+    basis = basis * scale[None, :]
+    fresh_scores = rows.scores(fresh) - full_product(scores, inside.T)
+    across = full_product(rows.gram(scores, fresh_scores), basis.T)
+    among = full_product(full_product(basis, rows.gram(fresh_scores, fresh_scores)), basis.T)
+    if past is not None:
+        gram = gram + jnp.diag(past)
+    among = sort_empty_last(among, empty, jnp.max(jnp.diag(gram)))
+    small = jnp.block([[gram, across], [across.T, among]])
+    values, axes = jnp.linalg.eigh((small + small.T) / 2)
+    chosen = axes.T[::-1][:k]
+    own, other = chosen[:, :k], full_product(chosen[:, k:], basis)
+    return (
+        full_product(own - full_product(other, inside), players) + full_product(other, fresh),
+        full_product(scores, own.T) + full_product(fresh_scores, other.T),
+        jnp.maximum(values[::-1][:k], 0),
+    )
