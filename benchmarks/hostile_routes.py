@@ -173,8 +173,9 @@ def forgetting_in_one_pass(problem: Problem) -> list[Claim]:
 
 
 def by_dask(problem: Problem) -> list[Claim]:
-    import dask
     import dask.array
+
+    import dask
 
     chunks = (-(-len(problem.rows) // 4), problem.setting.columns)
     with dask.config.set(scheduler="threads"):

@@ -156,9 +156,10 @@ def fbpca_pca(data: Any, k: int, batch: int, seed: int, n_iter: int = 2) -> Foun
 
 def dask_compressed(data: Any, k: int, batch: int, seed: int, n_power_iter: int = 0) -> Found:
     """dask.array svd_compressed over chunks of rows, one BLAS thread for each of Dask's threads."""
-    import dask
     import dask.array as da
     from threadpoolctl import threadpool_limits
+
+    import dask
 
     source = DenseSlices(data) if scipy.sparse.issparse(data) else data
     rows = da.from_array(source, chunks=(max(batch, k + 10), data.shape[1]))

@@ -19,11 +19,11 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-import dask
 import dask.array as da
 import numpy as np
 from distributed import Client, LocalCluster
 
+import dask
 from benchmarks.machine import thread_environment
 from benchmarks.score import angles, streak
 from eigengame import EigenGamePCA

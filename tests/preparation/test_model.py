@@ -7,7 +7,7 @@ from scipy import sparse
 from eigengame import EigenGamePCA, Interrupted, SourceError, prepare
 from eigengame.model_file import ModelFileError
 from eigengame.preparation import Preparation
-from eigengame.preparation.prepared import KINDS
+from eigengame.preparation.prepared_source import KINDS
 from eigengame.sources import ArraySource
 from tests.preparation.reading import rows_of
 from tests.tolerance import assert_close

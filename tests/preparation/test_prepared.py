@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 from eigengame import SourceError, prepare
-from eigengame.preparation import Preparation, Prepared
+from eigengame.preparation import Preparation, PreparedSource
 from eigengame.sources import ArraySource, as_source
 from tests.preparation.reading import Weighted, counts, rows_of
 
@@ -34,7 +34,7 @@ def test_preparing_twice_is_one_chain_over_the_first_source():
     x = counts(1)
     twice = prepare(prepare(x, counts="log1p"), scale="two-pass")
     assert [step.kind for step in twice.steps] == ["missing", "counts", "scale"]
-    assert not isinstance(twice.source, Prepared)
+    assert not isinstance(twice.source, PreparedSource)
     once = prepare(x, counts="log1p", scale="two-pass")
     np.testing.assert_array_equal(rows_of(twice), rows_of(once))
     assert twice.fingerprint() == once.fingerprint()

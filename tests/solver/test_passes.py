@@ -14,7 +14,7 @@ from scipy import sparse
 from eigengame.solver.batches import Feed, ahead
 from eigengame.solver.frame import Frame
 from eigengame.solver.passes import Reading
-from eigengame.sources import Block, Sequential, as_source
+from eigengame.sources import Block, InOrder, as_source
 from eigengame.sources._base import recut
 
 N, D = 37, 5
@@ -27,7 +27,7 @@ def dense(batch):
     return np.asarray(batch.rows.dense())
 
 
-class Ragged(Sequential):
+class Ragged(InOrder):
     """Rows in pieces of random length."""
 
     name, shape, dtype = "ragged", (None, D), np.dtype("float64")
@@ -149,7 +149,7 @@ def test_a_fold_takes_every_row_once():
 
 
 def test_rows_of_weight_zero_in_a_block_are_read_but_not_counted():
-    class Skipping(Sequential):
+    class Skipping(InOrder):
         name, shape, dtype = "skipping", (None, D), np.dtype("float64")
 
         def pieces(self):

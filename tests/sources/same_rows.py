@@ -8,7 +8,7 @@ import pytest
 from scipy import sparse
 
 from eigengame.solver.batches import Feed
-from eigengame.sources import Random
+from eigengame.sources import RandomAccess
 
 FOLDER = Path(os.environ.get("EIGENGAME_DATA", Path(__file__).parents[3] / "shared" / "data"))
 
@@ -37,7 +37,7 @@ def assert_same_rows(source, truth, sizes=(1, 5, 8, 16, 1000)):
             assert all(block.values.dtype == truth.dtype for block in blocks)
             found = [dense(block.values) for block in blocks] or [truth[:0]]
             np.testing.assert_array_equal(np.concatenate(found), truth[start:])
-    if isinstance(source, Random):
+    if isinstance(source, RandomAccess):
         some = (n // 4, n // 2 + 1), (truth.shape[1] // 3, truth.shape[1])
         found = source.read_columns(*some[0], *some[1])
         assert found.dtype == truth.dtype

@@ -8,8 +8,8 @@ import pytest
 from scipy import sparse
 
 from eigengame.sources import SourceError, as_source
-from eigengame.sources._chunked import spans
-from eigengame.sources._compressed_rows import Entries
+from eigengame.sources._chunked_array import spans
+from eigengame.sources._stored_csr import Entries
 from eigengame.sources.hdf5 import Hdf5Source, from_dataset
 from tests.sources.same_rows import assert_read_on_a_thread, assert_same_rows, real
 
@@ -158,7 +158,7 @@ def test_each_chunk_is_read_once_and_spans_stay_small(chunk, size, start):
 
 
 def test_chunks_too_large_to_hold_are_read_in_parts(monkeypatch):
-    monkeypatch.setattr("eigengame.sources._chunked.SPAN", 10 * D * 4)
+    monkeypatch.setattr("eigengame.sources._chunked_array.SPAN", 10 * D * 4)
     array = Counted(X, (N, 1))
     source = Hdf5Source(lambda: contextlib.nullcontext(array), "counted")
     found = [block.values for block in source.blocks(0, 4)]

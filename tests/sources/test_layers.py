@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from eigengame.sources import Layers, SourceError
-from eigengame.sources._patterns import chosen, matching
+from eigengame.sources._layer_patterns import chosen, matching
 
 LAYERS = Layers.of([("conv", (2, 3, 4), True), ("fc", (5,), False), ("plain", (2, 3, 4), False)])
 NAMES = ["conv1", "layer1", "layer1.0", "layer1.0.conv1", "layer1.1", "layer2.0", "layer3.0", "fc"]

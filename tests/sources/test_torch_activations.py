@@ -13,11 +13,11 @@ from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
 
 from eigengame import EigenGamePCA, activations  # noqa: E402
 from eigengame.solver.batches import Feed, refuse_unless_finite  # noqa: E402
-from eigengame.sources import ROTATED, Layers  # noqa: E402
-from eigengame.sources.torch import copy as torch_copy  # noqa: E402
+from eigengame.sources import DEVICE_BUFFERS, Layers  # noqa: E402
+from eigengame.sources.torch import working_copy as torch_copy  # noqa: E402
+from eigengame.sources.torch.cuda_graph import Replay  # noqa: E402
+from eigengame.sources.torch.layer_outputs import _copy  # noqa: E402
 from eigengame.sources.torch.network import blocks_of  # noqa: E402
-from eigengame.sources.torch.outputs import _copy  # noqa: E402
-from eigengame.sources.torch.replay import Replay  # noqa: E402
 from tests.sources.tables import error_of, same_fingerprint  # noqa: E402
 
 
@@ -180,8 +180,8 @@ def test_jax_reads_the_buffers_themselves_in_turn(net):
     source = activations(net, loader(), BLOCKS)
     found = [block.values.unsafe_buffer_pointer() for block in source.blocks(0, 8)]
     buffers = [one.data_ptr() for one in source._network._buffers]
-    assert len(buffers) == len(set(buffers)) == ROTATED
-    assert found == [buffers[i % ROTATED] for i in range(5)]
+    assert len(buffers) == len(set(buffers)) == DEVICE_BUFFERS
+    assert found == [buffers[i % DEVICE_BUFFERS] for i in range(5)]
 
 
 @pytest.mark.parametrize("options", [{}, {"dtype": "bfloat16", "channels_last": True}])

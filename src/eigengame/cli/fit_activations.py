@@ -137,12 +137,12 @@ def fit_activations(
     if not list_layers:
         refuse_target(target, (".safetensors",), force=force)
     from eigengame.sources.activations import activations
-    from eigengame.sources.pictures import MEAN, STD, picture_batches
-    from eigengame.sources.torch.copy import played_on
+    from eigengame.sources.image_batches import MEAN, STD, image_batches
+    from eigengame.sources.torch.working_copy import played_on
 
     batch = BATCH if game.batch_size == "auto" else int(game.batch_size)
     colours = (_numbers(mean, "--mean") or MEAN, _numbers(std, "--std") or STD)
-    loader = picture_batches(images, 1 if list_layers else batch, size, *colours)
+    loader = image_batches(images, 1 if list_layers else batch, size, *colours)
     network = opened_network(model, weights, trust)
     if weights is None and model.startswith(("torchvision:", "timm:")):
         say(f"{model} has random weights: give --weights FILE for others.")

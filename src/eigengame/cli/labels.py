@@ -81,17 +81,17 @@ def _idx(path: Path) -> np.ndarray:
 
 def _text_column(path: Path, name: str, header: bool | str) -> list[Any]:
     """Return a column of a text table with names."""
-    from eigengame.sources import SourceError, _text
+    from eigengame.sources import SourceError, _text_format
 
-    form = _text.look(str(path), header, "auto")
+    form = _text_format.look(str(path), header, "auto")
     place = _place(form.names or [], name, path)
     try:
         with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as file:
             lines = (line for line in itertools.islice(file, form.skipped, None) if line.strip())
-            if form.delimiter == _text.SPACES:
+            if form.delimiter == _text_format.SPACES:
                 return _as_numbers([line.split()[place] for line in lines])
             return _as_numbers([row[place] for row in csv.reader(lines, delimiter=form.delimiter)])
-    except _text.UNREADABLE as error:
+    except _text_format.UNREADABLE as error:
         raise SourceError(
             f"{path} cannot be read ({error}): it is damaged or not whole."
         ) from error

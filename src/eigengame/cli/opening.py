@@ -169,7 +169,7 @@ def opened_for_fit(data: str, opening: Opening, preparing: Preparing) -> Any:
         names, dropped = names if totals else None, None
     with _warnings_said():
         if names is not None and totals:
-            from eigengame.preparation.prepared import opened_whole
+            from eigengame.preparation.prepared_source import opened_whole
 
             source = opened_whole(data, **options)
         else:

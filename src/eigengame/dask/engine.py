@@ -35,7 +35,7 @@ from eigengame.dask.worker import (
     part_frame,
     part_game,
 )
-from eigengame.preparation import Prepared
+from eigengame.preparation import PreparedSource
 from eigengame.solver import routes
 from eigengame.solver.batches import Feed
 from eigengame.solver.events import Progress, Watcher
@@ -69,7 +69,7 @@ class DaskEngine:
 
 def engine_for(source: Source, asked: Any, checkpoint: Any = None) -> DaskEngine | None:
     """Return the engine that a fit runs on: the one asked for, Dask for data of Dask, else None."""
-    lazy = isinstance(source.source if isinstance(source, Prepared) else source, DaskSource)
+    lazy = isinstance(source.source if isinstance(source, PreparedSource) else source, DaskSource)
     if asked is None and not lazy:
         return None
     if checkpoint is not None:

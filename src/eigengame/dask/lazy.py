@@ -56,8 +56,9 @@ def _stacked(
     parts: list[Any], lengths: list[int] | None, function: Any, width: int, dtype: np.dtype
 ) -> Any:
     """Return a Dask array of what a function makes of each part."""
-    import dask
     import dask.array as da
+
+    import dask
 
     rows = [math.nan] * len(parts) if lengths is None else lengths
     made = dask.delayed(function, pure=True, traverse=False)

@@ -26,7 +26,7 @@ from eigengame.experiments._resnet_claims import claims as claims
 from eigengame.experiments._resnet_claims import words as words
 from eigengame.experiments._steps_on_source import earned_and_lost, play_steps
 from eigengame.solver.plan import plan
-from eigengame.sources._base import ROTATED
+from eigengame.sources._base import DEVICE_BUFFERS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -147,7 +147,9 @@ def _device(quick: bool) -> str:
     if quick or seen == (True, "gpu"):
         return "cuda" if seen == (True, "gpu") else "cpu"
     players = Remembered().players_for(FULL.k, FEATURES)
-    needed = plan((FULL.batch, FEATURES), players, 4, ROTATED, passes=FULL.passes, own=2).total
+    needed = plan(
+        (FULL.batch, FEATURES), players, 4, DEVICE_BUFFERS, passes=FULL.passes, own=2
+    ).total
     raise ValueError(
         f"a full run of resnet plays {players} players on {FEATURES:,} features, and needs a GPU with "
         f"{needed / 2**30:.0f} GiB free that both torch (cuda: {seen[0]}) and JAX (on {seen[1]}) can use: run it "

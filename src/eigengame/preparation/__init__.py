@@ -10,18 +10,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from eigengame import _check
-from eigengame.preparation._step import Step as Step
-from eigengame.preparation.columns import Columns as Columns
+from eigengame.preparation._base import Step as Step
+from eigengame.preparation.column_selection import Columns as Columns
 from eigengame.preparation.counts import TARGET, WAYS
 from eigengame.preparation.counts import Counts as Counts
 from eigengame.preparation.genotypes import Genotypes as Genotypes
 from eigengame.preparation.missing import POLICIES
 from eigengame.preparation.missing import Missing as Missing
-from eigengame.preparation.prepared import Preparation as Preparation
-from eigengame.preparation.prepared import Prepared as Prepared
-from eigengame.preparation.prepared import opened, opened_whole, without
-from eigengame.preparation.prepared import preparation_of as preparation_of
-from eigengame.preparation.prepared import same_preparation as same_preparation
+from eigengame.preparation.prepared_source import Preparation as Preparation
+from eigengame.preparation.prepared_source import PreparedSource as PreparedSource
+from eigengame.preparation.prepared_source import opened, opened_whole, without
+from eigengame.preparation.prepared_source import preparation_of as preparation_of
+from eigengame.preparation.prepared_source import same_preparation as same_preparation
 from eigengame.preparation.scale import Scale as Scale
 from eigengame.sources import SourceError
 
@@ -47,7 +47,7 @@ def prepare(
     scale: str | None = None,
     genotypes: bool = False,
     **options: Any,
-) -> Prepared:
+) -> PreparedSource:
     r"""Return a source that gives the rows of another made ready, block by block.
 
     Steps are done in the order of the arguments, and each learns from the output of the previous step. There
@@ -123,7 +123,7 @@ def prepare(
             f"{source.name} stay on the device, where nothing is prepared: do it in the network, or choose by "
             "layers= and nonfinite=."
         )
-    prepared = source if isinstance(source, Prepared) else Prepared(source)
+    prepared = source if isinstance(source, PreparedSource) else PreparedSource(source)
 
     known = any(isinstance(one, Missing) for one in prepared.steps)
     steps: list[Step | None] = [

@@ -7,8 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from eigengame.preparation._step import Bad, Step
-from eigengame.preparation.cells import by_row, cells, row_sums, with_cells
+from eigengame.preparation._base import BadValue, Step
+from eigengame.preparation.stored_values import by_row, cells, row_sums, with_cells
 from eigengame.sources import Block
 
 WAYS = ("log1p", "log-normalise")
@@ -43,7 +43,9 @@ class Counts(Step):
         """Return the logarithms."""
         values, numbers = block.values, cells(block.values)
         if numbers.size and numbers.min() < 0:
-            raise Bad(block, numbers < 0, "but counts are never negative: are these raw counts?")
+            raise BadValue(
+                block, numbers < 0, "but counts are never negative: are these raw counts?"
+            )
         dtype = np.result_type(numbers.dtype, np.float32)
         if self.way == "log1p":
             return Block(with_cells(values, np.log1p(numbers, dtype=dtype)), block.weights)

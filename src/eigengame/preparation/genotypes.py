@@ -8,8 +8,8 @@ from typing import ClassVar
 import numpy as np
 from scipy.sparse import issparse
 
-from eigengame.preparation._step import Bad, Learnable, Step
-from eigengame.preparation.cells import weights_of
+from eigengame.preparation._base import BadValue, Step, TrainingData
+from eigengame.preparation.stored_values import weights_of
 from eigengame.sources import Block
 
 
@@ -32,7 +32,7 @@ class Genotypes(Step):
 
     frequencies: np.ndarray | None = None
 
-    def learn(self, source: Learnable) -> Genotypes:
+    def learn(self, source: TrainingData) -> Genotypes:
         """Return the step with the allele frequencies: one pass."""
         d = source.shape[1]
         alleles, called = source.fold(_add, (np.zeros(d), np.zeros(d)), "genotypes=True")
@@ -55,7 +55,7 @@ def _calls(block: Block) -> np.ndarray:
     """Return the calls as a dense array, refusing what is none."""
     calls = block.values.toarray() if issparse(block.values) else block.values
     if np.fmin.reduce(calls, axis=None) < 0 or np.fmax.reduce(calls, axis=None) > 2:
-        raise Bad(
+        raise BadValue(
             Block(calls, block.weights),
             (calls < 0) | (calls > 2),
             "but genotypes are 0, 1 or 2, and NaN where missing.",

@@ -8,8 +8,8 @@ from typing import ClassVar
 import numpy as np
 from scipy.sparse import issparse
 
-from eigengame.preparation._step import Bad, Learnable, Step
-from eigengame.preparation.cells import (
+from eigengame.preparation._base import BadValue, Step, TrainingData
+from eigengame.preparation.stored_values import (
     by_column,
     by_row,
     cells,
@@ -45,7 +45,7 @@ class Missing(Step):
         """Whether new numbers are computed: means are, which are rounded to the block's precision."""
         return self.policy == "mean"
 
-    def learn(self, source: Learnable) -> Missing:
+    def learn(self, source: TrainingData) -> Missing:
         """Return the step with the means of what is there, where they are to be put: one pass."""
         if self.policy != "mean":
             return self
@@ -69,7 +69,7 @@ class Missing(Step):
         if gone is None:
             return block
         if self.policy == "raise":
-            raise Bad(
+            raise BadValue(
                 block,
                 gone,
                 "which is missing: give missing='mean' or 'skip', or leave out the row.",
@@ -95,7 +95,7 @@ def _missing(block: Block) -> np.ndarray | None:
             return None
     infinite = np.isinf(numbers)
     if infinite.any():
-        raise Bad(block, infinite, "which no policy takes for missing: remove or replace it.")
+        raise BadValue(block, infinite, "which no policy takes for missing: remove or replace it.")
     gone = np.isnan(numbers)
     return gone if gone.any() else None
 

@@ -7,9 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from eigengame.preparation._step import Learnable, Step
-from eigengame.preparation.cells import by_column, cells, with_cells
-from eigengame.preparation.spread import add
+from eigengame.preparation._base import Step, TrainingData
+from eigengame.preparation.deviations import add
+from eigengame.preparation.stored_values import by_column, cells, with_cells
 from eigengame.sources import Block
 
 
@@ -34,7 +34,7 @@ class Scale(Step):
         assert self.deviations is not None
         return np.flatnonzero(self.deviations == 0)
 
-    def learn(self, source: Learnable) -> Scale:
+    def learn(self, source: TrainingData) -> Scale:
         """Return the step with the standard deviations of all rows: one pass."""
         return Scale(source.fold(add, None, "scale='two-pass'").deviation())
 

@@ -25,7 +25,7 @@ from eigengame.sharding.placement import ONE_DEVICE, Placement
 from eigengame.solver.device_rows import first_nonfinite, rows_on_device
 from eigengame.solver.frame import Frame
 from eigengame.solver.raw_rows import RawRows
-from eigengame.sources import ROTATED, Block, Random, Source
+from eigengame.sources import DEVICE_BUFFERS, Block, RandomAccess, Source
 
 AHEAD = 2
 """Batches read before they are asked for."""
@@ -85,7 +85,7 @@ class Feed:
     def held(self) -> int:
         """Batches in memory at once: views of an array count only where they must be copied."""
         if self.source.on_device:
-            return ROTATED
+            return DEVICE_BUFFERS
         plain = self.weights is None and self.frame.plain and self.source.dtype == self.dtype
         if self.source.views and plain:
             return 1 if self.source.slow else 2
@@ -129,7 +129,7 @@ class Feed:
         """Give the same for the part of each batch that is this process's own; it may be empty."""
         (offset, own), source, (n, d) = self.place.own_rows(self.size), self.source, self.shape
         columns = self.place.own_columns(d)
-        if isinstance(source, Random) and n is not None:
+        if isinstance(source, RandomAccess) and n is not None:
             for begin in range(start, n, self.size):
                 end = min(begin + self.size, n)
                 first = min(begin + offset, end)

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from eigengame.sources._base import ROTATED as ROTATED
+from eigengame.sources._base import DEVICE_BUFFERS as DEVICE_BUFFERS
 from eigengame.sources._base import Block as Block
 from eigengame.sources._base import ColumnWarning as ColumnWarning
-from eigengame.sources._base import Random as Random
-from eigengame.sources._base import Sequential as Sequential
+from eigengame.sources._base import InOrder as InOrder
+from eigengame.sources._base import RandomAccess as RandomAccess
 from eigengame.sources._base import Source as Source
 from eigengame.sources._base import SourceError as SourceError
 from eigengame.sources._base import UnknownOption as UnknownOption
@@ -175,7 +175,7 @@ def _from_array(data: np.ndarray, options: dict[str, Any]) -> Source:
 def _from_list(data: Any, options: dict[str, Any]) -> Source:
     """Return the source of nested lists, of a list of arrays with rows, or of a list of paths."""
     if is_paths(data):
-        return _made("joined:open_all", data, options)
+        return _made("concatenation:open_all", data, options)
     if len(data) and all(getattr(part, "ndim", 0) == 2 for part in data):
         return _made("iterators:IteratorSource", data, options)
     try:

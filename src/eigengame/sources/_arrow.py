@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eigengame.sources._base import Block, Source, SourceError, recut
-from eigengame.sources._columns import (
-    Asked,
+from eigengame.sources._digest import digest_of_blocks, digest_of_files
+from eigengame.sources._index_columns import index_of_schema, warn_left_out
+from eigengame.sources._table_columns import (
     Column,
+    ColumnOptions,
     checked_weights,
     choose,
     described,
@@ -19,8 +21,6 @@ from eigengame.sources._columns import (
     located,
     with_room_for_missing,
 )
-from eigengame.sources._digest import digest_of_blocks, digest_of_files
-from eigengame.sources._index import index_of_schema, warn_left_out
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -131,13 +131,13 @@ class ArrowSource(Source):
         return digest_of_blocks(self) if self._files is None else digest_of_files(self._files)
 
 
-def layout_of(schema: pa.Schema, asked: Asked, name: str, *, nulls: bool = True) -> Layout:
+def layout_of(schema: pa.Schema, asked: ColumnOptions, name: str, *, nulls: bool = True) -> Layout:
     """Return how rows lie in batches of a schema.
 
     Parameters
     ----------
     schema : Schema
-    asked : Asked
+    asked : ColumnOptions
         A column of lists is taken where it is the only one left. An index that pandas stored is left out
         unless it is named.
     name : str

@@ -16,7 +16,7 @@ from eigengame.sources._layers import Layers
 Values = Any
 """Rows as they lie in a source: an array of shape (m, d), or a SciPy CSR array of that shape."""
 
-ROTATED = 3
+DEVICE_BUFFERS = 3
 """Blocks of a source on the device that are there at once: one being made, and two being played."""
 
 
@@ -83,7 +83,7 @@ class Source(abc.ABC):
         the data itself.
     on_device : bool
         Whether blocks are JAX arrays, in `dtype`, with zeros in rows of weight 0. Such a block may be
-        written over once the third after it is asked for (`ROTATED`): whoever reads it has to be done by
+        written over once the third after it is asked for (`DEVICE_BUFFERS`): whoever reads it has to be done by
         then, as passes are, which wait for the batch before the last one.
     block_rows : int, optional
         Rows that come at once, where a source would rather not be asked for others.
@@ -173,7 +173,7 @@ def _opened_again(path: str, options: dict[str, Any]) -> Source:
     return as_source(path, **options)
 
 
-class Random(Source):
+class RandomAccess(Source):
     """A source whose rows can be read from anywhere: it says how to read a range of them."""
 
     @abc.abstractmethod
@@ -192,7 +192,7 @@ class Random(Source):
             yield Block(self.read(begin, min(begin + size, n)))
 
 
-class Sequential(Source):
+class InOrder(Source):
     """A source that is read from its beginning, in whatever pieces it comes."""
 
     @abc.abstractmethod

@@ -145,7 +145,7 @@ def _local_pieces(path: str) -> Iterator[bytes]:
 
 
 def _remote_pieces(address: str) -> Iterator[bytes]:
-    from eigengame.sources._remote import file_system
+    from eigengame.sources._remote_array import file_system
 
     files, inside = file_system(address)
     size = int(files.size(inside))

@@ -11,10 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from eigengame.sources._base import Block, SourceError
-from eigengame.sources._inputs import arrays_of, mapped, rows_of, sliced
+from eigengame.sources._layer_patterns import chosen
 from eigengame.sources._layers import Layers
 from eigengame.sources._network_digest import digest_of_function
-from eigengame.sources._patterns import chosen
+from eigengame.sources._network_inputs import arrays_of, mapped, rows_of, sliced
 from eigengame.sources.iterators import tensor_to_numpy
 
 LIST = "activations(fn, loader).layers.names"

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
-from eigengame.sources import _remote
+from eigengame.sources import _remote_array
 from eigengame.sources._base import SourceError
-from eigengame.sources._files import is_remote, stamp
+from eigengame.sources._stored_arrays import is_remote, stamp
 
 
 def paths_of(path: str | os.PathLike[str], endings: tuple[str, ...]) -> list[str]:
@@ -32,7 +32,7 @@ def paths_of(path: str | os.PathLike[str], endings: tuple[str, ...]) -> list[str
 
 def opened(path: str) -> IO[bytes]:
     """Return a file, open for reading bytes."""
-    return _remote.opened(path) if is_remote(path) else open(path, "rb")
+    return _remote_array.opened(path) if is_remote(path) else open(path, "rb")
 
 
 def stamps(paths: Sequence[str]) -> dict[str, Any]:
@@ -49,7 +49,7 @@ def _local_files(path: Path) -> list[str] | None:
 
 def _remote_files(address: str) -> list[str] | None:
     """Return the addresses of the files of a remote folder; None for a file."""
-    files, inside = _remote.file_system(address)
+    files, inside = _remote_array.file_system(address)
     try:
         if not files.exists(inside):
             raise SourceError(f"{address} does not exist: check the address.")

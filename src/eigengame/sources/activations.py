@@ -11,9 +11,9 @@ from typing import Any, Literal
 from eigengame import _check
 from eigengame.sources._base import Block, Source, SourceError
 from eigengame.sources._digest import combined
-from eigengame.sources._inputs import Inputs
 from eigengame.sources._jax_network import JaxNetwork
 from eigengame.sources._layers import Layers
+from eigengame.sources._network_inputs import Inputs
 
 POLICIES = ("raise", "skip", "zero")
 """What to do about a number that is not finite."""

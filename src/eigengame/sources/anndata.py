@@ -16,8 +16,8 @@ import numpy as np
 from scipy import sparse
 
 from eigengame.sources._base import Source, SourceError
-from eigengame.sources._compressed_rows import CompressedRows
-from eigengame.sources._files import stamp
+from eigengame.sources._stored_arrays import stamp
+from eigengame.sources._stored_csr import StoredCsrSource
 from eigengame.sources.arrays import ArraySource
 from eigengame.sources.hdf5 import Hdf5Source, opened_at
 from eigengame.sources.sparse import SparseSource
@@ -166,7 +166,7 @@ def _from_node(
     if not rows or not features:
         raise SourceError(f"{name} has no {'features' if rows else 'rows'}: its shape is {shape}.")
     if kind.startswith("csr"):
-        return CompressedRows(opened, (rows, features), name, path=path, key=node.name)
+        return StoredCsrSource(opened, (rows, features), name, path=path, key=node.name)
     return ConvertedSource(node, (rows, features), name, path, node.name)
 
 

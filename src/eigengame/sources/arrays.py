@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from eigengame.sources._base import Random, SourceError
+from eigengame.sources._base import RandomAccess, SourceError
 from eigengame.sources._digest import digest_of_array
 
 
-class ArraySource(Random):
+class ArraySource(RandomAccess):
     """Rows of a two-dimensional array.
 
     Parameters

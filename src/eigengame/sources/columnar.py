@@ -13,9 +13,9 @@ import numpy as np
 
 from eigengame.sources._arrow import ArrowSource, Layout, guarded, layout_of, measured
 from eigengame.sources._base import SourceError
-from eigengame.sources._columns import Asked
-from eigengame.sources._files import is_remote
 from eigengame.sources._paths import opened, paths_of, stamps
+from eigengame.sources._stored_arrays import is_remote
+from eigengame.sources._table_columns import ColumnOptions
 
 
 class _Part(NamedTuple):
@@ -32,7 +32,7 @@ class _Format(Protocol):
     name: str
     endings: tuple[str, ...]
 
-    def look(self, path: str, asked: Asked) -> _Part:
+    def look(self, path: str, asked: ColumnOptions) -> _Part:
         """Return what a file says of itself, without reading its rows."""
         ...
 
@@ -70,7 +70,7 @@ def open_parquet(
     -----
     Page checksums are verified where the file has them.
     """
-    return _source(path, _Parquet(), Asked(columns, weights, drop), name)
+    return _source(path, _Parquet(), ColumnOptions(columns, weights, drop), name)
 
 
 def open_arrow(
@@ -90,7 +90,7 @@ def open_arrow(
     path, columns, weights, name, drop
         As in `open_parquet`.
     """
-    return _source(path, _Arrow(), Asked(columns, weights, drop), name)
+    return _source(path, _Arrow(), ColumnOptions(columns, weights, drop), name)
 
 
 class _Parquet:
@@ -99,7 +99,7 @@ class _Parquet:
     name = "Parquet"
     endings: tuple[str, ...] = (".parquet", ".pq")
 
-    def look(self, path: str, asked: Asked) -> _Part:
+    def look(self, path: str, asked: ColumnOptions) -> _Part:
         """Return what the footer says."""
         import pyarrow.parquet as pq
 
@@ -129,7 +129,7 @@ class _Arrow:
     name = "Arrow"
     endings: tuple[str, ...] = (".arrow", ".feather", ".ipc")
 
-    def look(self, path: str, asked: Asked) -> _Part:
+    def look(self, path: str, asked: ColumnOptions) -> _Part:
         """Return the schema, and the rows of each batch where it is a file."""
         import pyarrow as pa
 
@@ -171,7 +171,7 @@ class _Arrow:
 def _source(
     path: str | os.PathLike[str],
     form: _Format,
-    asked: Asked,
+    asked: ColumnOptions,
     name: str | None,
 ) -> ArrowSource:
     """Return the source of one or more files of a format that share their columns."""

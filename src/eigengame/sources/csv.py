@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from eigengame.sources import _index, _text
+from eigengame.sources import _index_columns, _text_format
 from eigengame.sources._arrow import ArrowSource, Layout
 from eigengame.sources._base import SourceError
-from eigengame.sources._columns import choose, left_out, positions_of, shown
-from eigengame.sources._files import is_remote
 from eigengame.sources._paths import paths_of, stamps
+from eigengame.sources._stored_arrays import is_remote
+from eigengame.sources._table_columns import choose, left_out, positions_of, shown
 
 CHUNK = 2**20
 """Bytes of text that are parsed at once; more where a line is long."""
@@ -73,8 +73,8 @@ class CsvSource(ArrowSource):
         self._path = os.fspath(path)
         if paths_of(path, (".csv", ".tsv", ".txt", ".gz")) != [self._path]:
             raise SourceError(f"{self._path} is a folder: give one file.")
-        self._form = _text.look(self._path, header, delimiter)
-        names, table = self._form.names, _text.columns_of(self._form)
+        self._form = _text_format.look(self._path, header, delimiter)
+        names, table = self._form.names, _text_format.columns_of(self._form)
         if names is None:
             columns, weights, drop = map(_as_numbers, (columns, weights, drop))
         labels = [column.label for column in table]
@@ -124,26 +124,30 @@ class CsvSource(ArrowSource):
             "convert_options": pa.csv.ConvertOptions(
                 include_columns=wanted,
                 column_types=dict.fromkeys(wanted, pa.float64()),
-                null_values=sorted(_text.MISSING),
+                null_values=sorted(_text_format.MISSING),
             ),
         }
         try:
-            with _text.text(self._path) as file:
+            with _text_format.text(self._path) as file:
                 for _ in range(form.skipped):
                     file.readline()
-                single = _text.SingleBlanks(file) if form.delimiter == _text.SPACES else file
+                single = (
+                    _text_format.SingleBlanks(file)
+                    if form.delimiter == _text_format.SPACES
+                    else file
+                )
                 for batch in pa.csv.open_csv(single, **options):
                     yield batch
                     rows += batch.num_rows
-        except (pa.ArrowException, *_text.UNREADABLE) as error:
+        except (pa.ArrowException, *_text_format.UNREADABLE) as error:
             raise SourceError(self._wrong(rows, error)) from error
 
     def _wrong(self, rows: int, error: BaseException) -> str:
         """Return which line cannot be read, looking for it from the last good row on."""
         positions = [int(column) for column in self.layout.read]
-        with contextlib.suppress(*_text.UNREADABLE, csv.Error):
-            for line in _text.lines_from(self._path, self._form, rows):
-                found = _text.fault(self._path, self._form, line, positions)
+        with contextlib.suppress(*_text_format.UNREADABLE, csv.Error):
+            for line in _text_format.lines_from(self._path, self._form, rows):
+                found = _text_format.fault(self._path, self._form, line, positions)
                 if found is not None:
                     return found
         return (
@@ -160,7 +164,7 @@ def _as_numbers(columns: Any) -> Any:
 
 
 def _index_columns(
-    path: str, form: _text.Form, labels: list[Hashable], given: Sequence[int]
+    path: str, form: _text_format.Form, labels: list[Hashable], given: Sequence[int]
 ) -> list[int]:
     """Return the positions of index columns; refuse a first column that may be one or not.
 
@@ -172,20 +176,20 @@ def _index_columns(
     given : sequence of int
         Columns that the user named as weights or to be left out: nothing is decided for these.
     """
-    index = _index.index_of_labels(labels, fractions=True)
+    index = _index_columns.index_of_labels(labels, fractions=True)
     if 0 in given or 0 in index:
         return index
     fields = [line.fields[0] for line in form.first]
     if form.names is None:
-        if _index.counts_rows(fields):
-            _index.warn(
+        if _index_columns.counts_rows(fields):
+            _index_columns.warn(
                 f"{path}: column 0 counts the rows and is used as a feature. If it is an index, leave it "
                 "out by drop=[0] (--drop 0)."
             )
         return index
-    if not _index.is_index_name(form.names[0]):
+    if not _index_columns.is_index_name(form.names[0]):
         return index
-    if _index.is_index(fields) is None:
+    if _index_columns.is_index(fields) is None:
         label = form.names[0]
         raise SourceError(
             f"{path}: the first column has no name and may be an index or a feature: leave it out by "

@@ -14,10 +14,10 @@ import numpy as np
 from scipy.sparse import issparse
 
 from eigengame import sources
-from eigengame.sources._base import Block, Sequential, Source, SourceError
+from eigengame.sources._base import Block, InOrder, Source, SourceError
 
 
-class DaskSource(Sequential):
+class DaskSource(InOrder):
     """Rows of a Dask collection.
 
     Parameters

@@ -9,13 +9,13 @@ from typing import Any
 
 from eigengame import sources
 from eigengame.sources._base import Source, SourceError
-from eigengame.sources.images import ENDINGS, files_of
+from eigengame.sources.image_folder import ENDINGS, files_of
 
 STORES = ("zarr.json", ".zarray", ".zgroup")
 """Files that a Zarr store begins with."""
 
 KINDS = {
-    "pictures": (ENDINGS, "images:ImageFolder"),
+    "pictures": (ENDINGS, "image_folder:ImageFolder"),
     "Parquet files": ((".parquet",), "columnar:open_parquet"),
     "Arrow files": ((".arrow", ".feather", ".ipc"), "columnar:open_arrow"),
 }

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eigengame.sources._arrow import ArrowSource, guarded, layout_of, measured
-from eigengame.sources._base import Block, Random, Source, SourceError
-from eigengame.sources._columns import (
-    Asked,
+from eigengame.sources._base import Block, RandomAccess, Source, SourceError
+from eigengame.sources._digest import digest_of_blocks
+from eigengame.sources._index_columns import index_of_labels, warn_left_out
+from eigengame.sources._table_columns import (
     Column,
+    ColumnOptions,
     checked_weights,
     choose,
     described,
@@ -23,8 +25,6 @@ from eigengame.sources._columns import (
     left_out,
     with_room_for_missing,
 )
-from eigengame.sources._digest import digest_of_blocks
-from eigengame.sources._index import index_of_labels, warn_left_out
 from eigengame.sources.iterators import IteratorSource
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def from_frame(
     drop : sequence of labels, or one, optional
         Columns to leave out. Cannot be combined with `columns`.
     """
-    asked = Asked(columns, weights, drop)
+    asked = ColumnOptions(columns, weights, drop)
     libraries = {kind.__module__.split(".")[0] for kind in type(data).__mro__}
     name = name or f"{type(data).__module__.split('.')[0]} {type(data).__name__}"
     made: Source | None = None
@@ -72,7 +72,7 @@ def from_frame(
     return made
 
 
-class PandasSource(Random):
+class PandasSource(RandomAccess):
     """Rows of a pandas data frame: a block is converted when it is asked for.
 
     Parameters
@@ -166,7 +166,7 @@ def _pandas_column(label: Any, kind: Any) -> Column:
     return Column(label, str(kind), with_room_for_missing(plain) if own else plain)
 
 
-def _from_pandas(data: Any, asked: Asked, name: str) -> Source | None:
+def _from_pandas(data: Any, asked: ColumnOptions, name: str) -> Source | None:
     if hasattr(data, "dtypes") and hasattr(data, "columns"):
         return PandasSource(data, asked.columns, asked.weights, name, asked.drop)
     if not isinstance(data, Iterator):
@@ -179,7 +179,7 @@ def _from_pandas(data: Any, asked: Asked, name: str) -> Source | None:
     return IteratorSource(data, name)
 
 
-def _from_polars(data: Any, asked: Asked, name: str) -> Source | None:
+def _from_polars(data: Any, asked: ColumnOptions, name: str) -> Source | None:
     if hasattr(data, "collect_schema") and not hasattr(data, "shape"):
         return _from_query(data, asked, name)
     if not (hasattr(data, "to_arrow") and hasattr(data, "columns")):
@@ -187,11 +187,11 @@ def _from_polars(data: Any, asked: Asked, name: str) -> Source | None:
     wanted = layout_of(data.clear().to_arrow().schema, asked, name)
     warn_left_out(name, wanted.left_out)
     # Only what is needed is handed to Arrow: text would be copied.
-    chosen = Asked(list(wanted.columns), wanted.weights, None)
+    chosen = ColumnOptions(list(wanted.columns), wanted.weights, None)
     return _from_table(data.select(wanted.read).to_arrow(), chosen, name)
 
 
-def _from_arrow(data: Any, asked: Asked, name: str) -> Source | None:
+def _from_arrow(data: Any, asked: ColumnOptions, name: str) -> Source | None:
     import pyarrow as pa
 
     if isinstance(data, pa.RecordBatch):
@@ -203,7 +203,7 @@ def _from_arrow(data: Any, asked: Asked, name: str) -> Source | None:
     return None
 
 
-def _from_query(data: Any, asked: Asked, name: str) -> Source:
+def _from_query(data: Any, asked: ColumnOptions, name: str) -> Source:
     """Return the source of a polars query, which runs anew for each pass, from the row asked for."""
     import polars as pl
 
@@ -239,7 +239,7 @@ def _collected(query: Any, size: int, name: str) -> Iterator[Any]:
         raise SourceError(f"{name}: the query failed: {error}") from error
 
 
-def _from_table(data: Any, asked: Asked, name: str) -> Source:
+def _from_table(data: Any, asked: ColumnOptions, name: str) -> Source:
     """Return the source of an Arrow table: blocks are cut from it without a copy, then laid by rows."""
     if not data.num_rows:
         raise SourceError(f"{name} has columns but no rows.")
@@ -268,7 +268,7 @@ def _nulls(column: Any) -> bool:
     return any(chunk.flatten().null_count for chunk in column.chunks)
 
 
-def _from_reader(data: Any, asked: Asked, name: str) -> Source:
+def _from_reader(data: Any, asked: ColumnOptions, name: str) -> Source:
     """Return the source of a stream of record batches, which can be read once."""
     wanted = layout_of(data.schema, asked, name)
     given, looked_at, begun = guarded(data, name), [], False

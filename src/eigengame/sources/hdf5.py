@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from eigengame.sources import _remote
+from eigengame.sources import _remote_array
 from eigengame.sources._base import Source, SourceError
-from eigengame.sources._chunked import Chunked
-from eigengame.sources._compressed_rows import CompressedRows
+from eigengame.sources._chunked_array import ChunkedArraySource
 from eigengame.sources._digest import digest_of_blocks, digest_of_files
-from eigengame.sources._files import Array, aligned, chosen, is_remote, listed, stamp
+from eigengame.sources._stored_arrays import Array, aligned, chosen, is_remote, listed, stamp
+from eigengame.sources._stored_csr import StoredCsrSource
 
 SPARSE = ("data", "indices", "indptr")
 """What a group has that is a sparse matrix."""
@@ -37,7 +37,7 @@ PACKED = {"scale_factor": 1, "add_offset": 0}
 Opened = Callable[[], AbstractContextManager[Any]]
 
 
-class Hdf5Source(Chunked):
+class Hdf5Source(ChunkedArraySource):
     """Rows of one dataset; axes after the first are flattened.
 
     Numbers that netCDF marks as missing (`_FillValue`, `missing_value`) become NaN.
@@ -148,7 +148,7 @@ def opened_at(path: str, key: str | None = None) -> Iterator[Any]:
         try:
             target: Any = path
             if is_remote(path):
-                target = stack.enter_context(_remote.opened(path))
+                target = stack.enter_context(_remote_array.opened(path))
             file = stack.enter_context(h5py.File(target, "r"))
         except OSError as error:
             raise SourceError(
@@ -259,7 +259,7 @@ def _sparse_source(group: Any, opened: Opened, name: str, path: str | None) -> S
             f"{name} is a sparse matrix that lies by columns (CSC), so that rows cannot be read: write it as "
             "CSR, for example by scipy's tocsr()."
         )
-    return CompressedRows(
+    return StoredCsrSource(
         opened, (rows, columns), name, feature_names=names, path=path, key=group.name
     )
 

@@ -14,8 +14,8 @@ import numpy as np
 
 from eigengame.sources._base import Block, Source, SourceError
 from eigengame.sources._digest import digest_of_files
-from eigengame.sources._files import flat_shape, image_shape, local, native, stamp
-from eigengame.sources._mapped import MappedSource
+from eigengame.sources._memory_map import MemoryMapSource
+from eigengame.sources._stored_arrays import flat_shape, image_shape, local, native, stamp
 
 TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 """What the third byte of an idx file says of its numbers."""
@@ -31,10 +31,10 @@ def open_idx(path: str | os.PathLike[str], name: str | None = None) -> Source:
     path = local(path, "idx files")
     with open(path, "rb") as file:
         gzipped = file.read(2) == GZIP
-    return GzippedIdx(path, name) if gzipped else IdxSource(path, name)
+    return GzippedIdxSource(path, name) if gzipped else IdxSource(path, name)
 
 
-class IdxSource(MappedSource):
+class IdxSource(MemoryMapSource):
     """Rows of a plain idx file, mapped.
 
     Parameters
@@ -58,7 +58,7 @@ class IdxSource(MappedSource):
             )
 
 
-class GzippedIdx(Source):
+class GzippedIdxSource(Source):
     """Rows of a gzipped idx file, decompressed anew in each pass.
 
     It happens on the reader's thread, beside the computing, and memory stays flat whatever the size. For

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from eigengame.sources._base import Sequential, SourceError, Values
+from eigengame.sources._base import InOrder, SourceError, Values
 from eigengame.sources._digest import digest_of_blocks
 
 
-class IteratorSource(Sequential):
+class IteratorSource(InOrder):
     """Rows from an iterable of arrays.
 
     Parameters

@@ -8,12 +8,12 @@ from typing import IO, Any
 import numpy as np
 
 from eigengame.sources._base import Source, SourceError
-from eigengame.sources._files import is_remote, local
-from eigengame.sources._mapped import MappedSource
-from eigengame.sources._remote import RemoteRows, opened
+from eigengame.sources._memory_map import MemoryMapSource
+from eigengame.sources._remote_array import RemoteArraySource, opened
+from eigengame.sources._stored_arrays import is_remote, local
 
 
-class NpySource(MappedSource):
+class NpySource(MemoryMapSource):
     """Rows of a `.npy` file, mapped: blocks are read-only views.
 
     Parameters
@@ -44,7 +44,7 @@ def open_npy(path: str | os.PathLike[str], name: str | None = None) -> Source:
             f"{found} lies column by column, which cannot be fetched by rows: save it with "
             "np.ascontiguousarray, or copy it here first."
         )
-    return RemoteRows(found, shape, dtype, offset, name)
+    return RemoteArraySource(found, shape, dtype, offset, name)
 
 
 def header(file: IO[bytes], name: str) -> tuple[tuple[int, ...], str, np.dtype[Any]]:

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from eigengame.sources._base import Block, Source, SourceError
-from eigengame.sources._files import Array, chosen, flat_shape, image_shape, local, stamp
-from eigengame.sources._mapped import MappedSource
+from eigengame.sources._memory_map import MemoryMapSource
+from eigengame.sources._stored_arrays import Array, chosen, flat_shape, image_shape, local, stamp
 from eigengame.sources.arrays import ArraySource
 from eigengame.sources.npy import header
 from eigengame.sources.sparse import SparseSource
@@ -86,7 +86,7 @@ def open_npz(
     return LoadedSource(_loaded(path, key, whole), path, key, whole)
 
 
-class StoredSource(MappedSource):
+class StoredSource(MemoryMapSource):
     """Rows of an uncompressed member, mapped: its CRC-32 is checked by the first pass, before the last rows.
 
     Parameters

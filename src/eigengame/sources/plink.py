@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from eigengame.sources._base import Random, SourceError
+from eigengame.sources._base import RandomAccess, SourceError
 from eigengame.sources._digest import digest_of_files
-from eigengame.sources._files import local, stamp
+from eigengame.sources._stored_arrays import local, stamp
 
 MEMORY = 2**30
 """Bytes of decoded calls that are held, by default."""
@@ -25,7 +25,7 @@ MAGIC = b"\x6c\x1b"
 """What a .bed file begins with. The byte after it says whether it lies by SNPs (1) or individuals (0)."""
 
 
-class BedSource(Random):
+class BedSource(RandomAccess):
     """Rows of a `.bed` file with its `.bim` and `.fam`: how often each call has the first allele.
 
     Blocks are float32: 0, 1, 2, and NaN for a missing call. Ids and alleles of the SNPs are those of the

@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 
 from eigengame.sources._base import Source, SourceError, UnknownOption
-from eigengame.sources._files import is_remote, local
-from eigengame.sources._mapped import MappedSource
-from eigengame.sources._remote import RemoteRows, file_system
+from eigengame.sources._memory_map import MemoryMapSource
+from eigengame.sources._remote_array import RemoteArraySource, file_system
+from eigengame.sources._stored_arrays import is_remote, local
 
 SNIFFED = 2**12
 """Bytes at the beginning of a file that say whether it is text."""
 
 
-class RawSource(MappedSource):
+class RawSource(MemoryMapSource):
     """Rows of a raw binary file, mapped: blocks are read-only views.
 
     Parameters
@@ -89,7 +89,9 @@ def open_raw(
     except OSError as error:
         raise SourceError(f"{found} cannot be opened ({error}): check the address.") from None
     _refuse_text(found, found, dtype, offset)
-    return RemoteRows(found, raw_shape(found, size, columns, dtype, offset), dtype, offset, name)
+    return RemoteArraySource(
+        found, raw_shape(found, size, columns, dtype, offset), dtype, offset, name
+    )
 
 
 def is_text(beginning: bytes) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from eigengame.sources._base import Block, Random, Source, SourceError, recut
+from eigengame.sources._base import Block, RandomAccess, Source, SourceError, recut
 
 BLOCK = 1024
 
@@ -21,13 +21,13 @@ def shuffled(source: Source, seed: int, block: int = BLOCK) -> Shuffled:
 
     Parameters
     ----------
-    source : Random
+    source : RandomAccess
         Rows must be readable from anywhere.
     seed : int
     block : int
         Rows that are read at once, rounded up to whole chunks where the source lies in chunks.
     """
-    if not isinstance(source, Random):
+    if not isinstance(source, RandomAccess):
         raise SourceError(
             f"{source.name} is read from its beginning on, so it cannot be shuffled: shuffle it where it is "
             "written, or give an array or a file with rows that can be read from anywhere."
@@ -40,7 +40,7 @@ def shuffled(source: Source, seed: int, block: int = BLOCK) -> Shuffled:
 class Shuffled(Source):
     """A source whose blocks, and rows within them, come in another order; see `shuffled`."""
 
-    def __init__(self, source: Random, seed: int, block: int) -> None:
+    def __init__(self, source: RandomAccess, seed: int, block: int) -> None:
         chunk = getattr(source, "chunk", 1)
         self._source, self._seed, self._block = source, seed, -(-block // chunk) * chunk
         self.name, self.shape, self.dtype = source.name, source.shape, source.dtype
@@ -60,7 +60,7 @@ class Shuffled(Source):
         read = self._source.in_float64()
         if read is self._source:
             return self
-        if not isinstance(read, Random):
+        if not isinstance(read, RandomAccess):
             raise SourceError(
                 f"{self.name}: in_float64() of a {type(self._source).__name__} must return rows that can be "
                 "read from anywhere, to be shuffled."

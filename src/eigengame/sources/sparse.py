@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from eigengame.sources._base import Random, SourceError
+from eigengame.sources._base import RandomAccess, SourceError
 from eigengame.sources._digest import digest_of_sparse
 
 
-class SparseSource(Random):
+class SparseSource(RandomAccess):
     """Rows of a sparse matrix.
 
     Parameters

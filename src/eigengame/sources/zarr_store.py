@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 
 from eigengame.sources._base import Source, SourceError
-from eigengame.sources._chunked import Chunked
+from eigengame.sources._chunked_array import ChunkedArraySource
 from eigengame.sources._digest import digest_of_blocks, digest_of_files, digest_of_texts
-from eigengame.sources._files import Array, chosen, is_remote
+from eigengame.sources._stored_arrays import Array, chosen, is_remote
 
 
-class ZarrSource(Chunked):
+class ZarrSource(ChunkedArraySource):
     """Rows of one Zarr array; axes after the first are flattened.
 
     Parameters

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from eigengame.sources._base import Random, Sequential, Source, SourceError, Values
+from eigengame.sources._base import InOrder, RandomAccess, Source, SourceError, Values
 from eigengame.sources._digest import digest_of_blocks
-from eigengame.sources._files import image_shape
+from eigengame.sources._stored_arrays import image_shape
 from eigengame.sources.arrays import ArraySource
 from eigengame.sources.iterators import tensor_to_numpy
 
@@ -56,7 +56,7 @@ def from_torch(data: Any, key: Any = 0, name: str | None = None) -> Source:
     raise SourceError(f"a {name} has no rows: give a Tensor, a Dataset or a DataLoader.")
 
 
-class DatasetSource(Random):
+class DatasetSource(RandomAccess):
     """Rows of a map-style dataset: each item is a row, flattened.
 
     Parameters
@@ -91,7 +91,7 @@ class DatasetSource(Random):
         return digest_of_blocks(self)
 
 
-class ItemsSource(Sequential):
+class ItemsSource(InOrder):
     """Rows of an iterable-style dataset: each item is a row, flattened.
 
     Parameters
@@ -115,7 +115,7 @@ class ItemsSource(Sequential):
             row += len(some)
 
 
-class LoaderSource(Sequential):
+class LoaderSource(InOrder):
     """Rows of the batches of a loader.
 
     Parameters

@@ -11,20 +11,20 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from eigengame.sources._base import ROTATED, Block, SourceError
-from eigengame.sources._inputs import mapped, rows_of, sliced
+from eigengame.sources._base import DEVICE_BUFFERS, Block, SourceError
+from eigengame.sources._layer_patterns import chosen
 from eigengame.sources._layers import Layers
 from eigengame.sources._network_digest import digest_of_module
-from eigengame.sources._patterns import chosen
-from eigengame.sources.torch.copy import (
+from eigengame.sources._network_inputs import mapped, rows_of, sliced
+from eigengame.sources.torch.cuda_graph import Replay
+from eigengame.sources.torch.layer_outputs import BufferWriter, ShapeRecorder, Take
+from eigengame.sources.torch.working_copy import (
     HALVES,
     device_of,
     precision_of,
     wants_channels_last,
     working_copy,
 )
-from eigengame.sources.torch.outputs import Filling, Looking, Take
-from eigengame.sources.torch.replay import Replay
 
 LIST = "[name for name, _ in model.named_modules()]"
 
@@ -77,7 +77,7 @@ class TorchNetwork:
 
     def look(self, first: Any) -> Layers:
         """Return the layers, in the order in which they run, from a forward of two rows."""
-        looking = Looking(self.name, min(2, rows_of(first, self.name)))
+        looking = ShapeRecorder(self.name, min(2, rows_of(first, self.name)))
         self._forward(self._moved(sliced(first, 0, 2)), looking)
         for pattern, names in self._asked.items():
             hooked = {self._hooked[self._model.get_submodule(name)] for name in names}
@@ -100,7 +100,7 @@ class TorchNetwork:
     def blocks(self, batches: Iterator[Any], size: int, row: int) -> Iterator[Block]:
         """Give what the network makes of the batches, in blocks of `size` rows, the last one shorter.
 
-        A batch is cut where a block ends, and so run in parts. Blocks are views of `ROTATED` buffers in
+        A batch is cut where a block ends, and so run in parts. Blocks are views of `DEVICE_BUFFERS` buffers in
         turn. Three are enough: a pass asks for the next block when the update of this one is on its way,
         and has by then waited for the update before the last. So at most two buffers are being read while
         a third is filled.
@@ -123,13 +123,13 @@ class TorchNetwork:
                 filled, row, begin = filled + end - begin, row + end - begin, end
                 if filled == size:
                     yield self._block(buffers[number], flags)
-                    number, filled = (number + 1) % ROTATED, 0
+                    number, filled = (number + 1) % DEVICE_BUFFERS, 0
         if filled:
             yield self._block(buffers[number][:filled], flags[:filled])
 
     def _fill(self, rows: Any, good: Any, row: int, inputs: Any) -> None:
         """Write what the network makes of some inputs into rows of a buffer, the first of which is row `row`."""
-        filling = Filling(self.name, self.layers, rows, good, row, self._nonfinite)
+        filling = BufferWriter(self.name, self.layers, rows, good, row, self._nonfinite)
         self._forward(inputs, filling)
         filling.finish()
 
@@ -211,7 +211,7 @@ class TorchNetwork:
             shape = (size, self.layers.width)
             self._flags = torch.ones(size, dtype=torch.bool, device=self.device)
             self._buffers = [
-                torch.empty(shape, dtype=dtype, device=self.device) for _ in range(ROTATED)
+                torch.empty(shape, dtype=dtype, device=self.device) for _ in range(DEVICE_BUFFERS)
             ]
             self._weights = ()
         # A recording knows weights by where they are: the user's own may have been moved since.

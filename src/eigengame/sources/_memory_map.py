@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from eigengame.sources._base import Block, Random, SourceError
+from eigengame.sources._base import Block, RandomAccess, SourceError
 from eigengame.sources._digest import digest_of_files
-from eigengame.sources._files import flat_shape, image_shape, native, stamp
+from eigengame.sources._stored_arrays import flat_shape, image_shape, native, stamp
 
 
-class MappedSource(Random):
+class MemoryMapSource(RandomAccess):
     """Rows of an array that lies in a file as it would in memory.
 
     Parameters

@@ -41,7 +41,7 @@ class Choice(NamedTuple):
     dtype: np.dtype
 
 
-class Asked(NamedTuple):
+class ColumnOptions(NamedTuple):
     """Columns as the user gave them; see `choose`."""
 
     columns: Any = None

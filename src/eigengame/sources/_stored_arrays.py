@@ -115,7 +115,7 @@ def stamp(path: str | None, key: str | None = None) -> dict[str, Any]:
     if path is None:
         return about
     if is_remote(path):
-        from eigengame.sources._remote import file_system
+        from eigengame.sources._remote_array import file_system
 
         files, inside = file_system(path)
         return about | {"version": str(files.ukey(inside))}

@@ -10,7 +10,7 @@ import pytest
 
 from eigengame.sources import SourceError, as_source
 from eigengame.sources.folders import open_folder
-from eigengame.sources.images import ImageFolder
+from eigengame.sources.image_folder import ImageFolder
 from tests.sources.same_rows import assert_read_on_a_thread, assert_same_rows, real
 
 Image = pytest.importorskip("PIL.Image")

@@ -14,11 +14,11 @@ from typing import IO, Any, NamedTuple, cast
 import numpy as np
 
 from eigengame.sources._base import SourceError
-from eigengame.sources._columns import Column
-from eigengame.sources._fields import MISSING as MISSING
-from eigengame.sources._fields import is_text
-from eigengame.sources._headers import has_names
 from eigengame.sources._paths import opened
+from eigengame.sources._table_columns import Column
+from eigengame.sources._text_fields import MISSING as MISSING
+from eigengame.sources._text_fields import is_text
+from eigengame.sources._text_header import has_names
 
 LOOKED = 64
 """Lines at the beginning that tell the delimiter, the names and which columns hold text."""

@@ -6,9 +6,9 @@ from typing import IO, Any
 
 import numpy as np
 
-from eigengame.sources._base import Random, SourceError
+from eigengame.sources._base import RandomAccess, SourceError
 from eigengame.sources._digest import digest_of_files
-from eigengame.sources._files import flat_shape, image_shape, native, stamp
+from eigengame.sources._stored_arrays import flat_shape, image_shape, native, stamp
 
 
 def file_system(url: str) -> tuple[Any, str]:
@@ -33,7 +33,7 @@ def opened(url: str) -> IO[bytes]:
         ) from None
 
 
-class RemoteRows(Random):
+class RemoteArraySource(RandomAccess):
     """Rows of a plain array in a remote file: each block is one range of bytes.
 
     Parameters

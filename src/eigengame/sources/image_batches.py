@@ -1,4 +1,4 @@
-"""Pictures as networks take them: batches (m, channels, height, width), scaled and normalised."""
+"""ImageBatches as networks take them: batches (m, channels, height, width), scaled and normalised."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from eigengame.sources._base import Source, SourceError
 from eigengame.sources._digest import combined, digest_of_files, digest_of_texts, digest_of_tree
-from eigengame.sources.images import ENDINGS, FORMATS, decoding, files_of
+from eigengame.sources.image_folder import ENDINGS, FORMATS, decoding, files_of
 
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 """Of ImageNet's red, green and blue from 0 to 1: what most networks for pictures were trained with."""
@@ -20,13 +20,13 @@ BORDER = 256 / 224
 """The short side before the crop, in sizes of the crop: as ImageNet's networks are measured."""
 
 
-def picture_batches(
+def image_batches(
     data: str | os.PathLike[str],
     batch: int,
     size: int = 224,
     mean: Sequence[float] = MEAN,
     std: Sequence[float] = STD,
-) -> Pictures | RowBatches:
+) -> ImageBatches | RowBatches:
     """Return the batches of a folder of pictures, or of any data whose rows are pictures or plain numbers.
 
     Parameters
@@ -45,20 +45,20 @@ def picture_batches(
     if os.path.isdir(folder):
         paths = sorted(file for file in files_of(folder) if file.lower().endswith(ENDINGS))
         if paths:
-            return Pictures(paths, batch, size, mean, std)
+            return ImageBatches(paths, batch, size, mean, std)
     from eigengame.sources import as_source
 
     return RowBatches(as_source(data), batch, mean, std)
 
 
-class Pictures:
+class ImageBatches:
     """Files of pictures in batches: decoded on threads, one batch ahead.
 
     Parameters
     ----------
     paths : sequence of path
     batch, size, mean, std
-        As for `picture_batches`.
+        As for `image_batches`.
 
     Attributes
     ----------
@@ -114,7 +114,7 @@ class RowBatches:
     ----------
     source : Source
     batch, mean, std
-        As for `picture_batches`.
+        As for `image_batches`.
 
     Attributes
     ----------

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from eigengame.sources._base import SourceError
-from eigengame.sources._fields import is_missing, is_number, is_text, is_whole
+from eigengame.sources._text_fields import is_missing, is_number, is_text, is_whole
 
 ENOUGH = 8
 """Rows needed below the first line before their way of writing numbers is evidence."""

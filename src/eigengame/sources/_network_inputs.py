@@ -65,9 +65,9 @@ class Inputs:
 
     def digest(self) -> str | None:
         """Return a digest of all batches; None where the loader may give other ones in the next pass."""
-        from eigengame.sources.pictures import Pictures, RowBatches
+        from eigengame.sources.image_batches import ImageBatches, RowBatches
 
-        if isinstance(self._loader, (Pictures, RowBatches)):
+        if isinstance(self._loader, (ImageBatches, RowBatches)):
             return self._loader.digest()
         if hasattr(self._loader, "batch_sampler"):
             from eigengame.sources.torch.data import in_order

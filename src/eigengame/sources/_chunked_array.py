@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from eigengame.sources._base import Block, Random, SourceError, recut
-from eigengame.sources._files import flat_shape, image_shape, native
+from eigengame.sources._base import Block, RandomAccess, SourceError, recut
+from eigengame.sources._stored_arrays import flat_shape, image_shape, native
 
 SPAN = 2**28
 """Bytes of chunks that are held to cut blocks from."""
 
 
-class Chunked(Random):
+class ChunkedArraySource(RandomAccess):
     """Rows of an array on disk that is read by slices: `array[begin:end]`.
 
     Blocks are cut from spans of whole chunks. Only where the chunks of some rows are together larger than

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from eigengame.sources._base import Block, Random, SourceError
+from eigengame.sources._base import Block, RandomAccess, SourceError
 from eigengame.sources._digest import digest_of_blocks, digest_of_files
-from eigengame.sources._files import flat_shape, stamp
+from eigengame.sources._stored_arrays import flat_shape, stamp
 from eigengame.sources.sparse import most_entries
 
 
-class CompressedRows(Random):
+class StoredCsrSource(RandomAccess):
     """Rows of a CSR matrix that lies on disk as `data`, `indices` and `indptr`.
 
     Parameters

@@ -11,7 +11,7 @@ from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from eigengame.sources._base import ColumnWarning
-from eigengame.sources._fields import is_number, is_text, is_whole
+from eigengame.sources._text_fields import is_number, is_text, is_whole
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from eigengame.sources._inputs import arrays_of, mapped
+from eigengame.sources._network_inputs import arrays_of, mapped
 
 
 class Replay:

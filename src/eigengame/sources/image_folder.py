@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from eigengame.sources._base import Random, SourceError
+from eigengame.sources._base import RandomAccess, SourceError
 from eigengame.sources._digest import digest_of_files
 
 FORMATS = ("JPEG", "PNG", "BMP", "GIF", "TIFF", "WEBP", "PPM")
@@ -28,8 +28,8 @@ DEEP = ("I", "F", "I;16", "I;16L", "I;16B", "I;16N")
 ENDINGS = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm")
 
 
-class ImageFolder(Random):
-    """Pictures of a folder and its sub-folders, in the order of their names.
+class ImageFolder(RandomAccess):
+    """ImageBatches of a folder and its sub-folders, in the order of their names.
 
     They are decoded by as many threads as there are cores. A JPEG is decoded at the smallest scale that is
     at least twice `size`, which is several times faster.

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from eigengame.preparation._step import Learnable, Step
+from eigengame.preparation._base import Step, TrainingData
 from eigengame.sources import Block, Source, SourceError
 
 
@@ -39,7 +39,7 @@ class Columns(Step):
         """Whether all are asked for by name."""
         return bool(self.wanted) and all(isinstance(one, str) for one in self.wanted)
 
-    def learn(self, source: Learnable) -> Columns:
+    def learn(self, source: TrainingData) -> Columns:
         """Return the step with the places of the features in this source; nothing is read."""
         d, names = source.shape[1], source.feature_names
         wanted = self.wanted
@@ -103,7 +103,7 @@ def all_but(source: Source, drop: Any) -> Columns:
     if any(isinstance(one, bool | np.bool_) for one in given):
         raise SourceError(f"drop={drop!r}: give names or whole numbers of features to leave out.")
     # Found as the features to keep are.
-    indices = Columns(given).learn(cast(Learnable, source)).indices if given else None
+    indices = Columns(given).learn(cast(TrainingData, source)).indices if given else None
     left = sorted(set(range(d)) - set([] if indices is None else indices.tolist()))
     if not left:
         raise SourceError(f"{source.name}: no feature is left after drop={drop!r}.")

@@ -13,7 +13,7 @@ Take = Callable[[str, Any], None]
 """Takes the output of the layer of that name. A module that runs again is called name:2, name:3, ..."""
 
 
-class Looking:
+class ShapeRecorder:
     """Notes names and shapes in the order in which layers run.
 
     Parameters
@@ -56,7 +56,7 @@ class Looking:
         self.seen.append((again(name, self.runs[name]), shape[1:], last))
 
 
-class Filling:
+class BufferWriter:
     """Writes outputs into rows of a buffer, each to its place, as they lie in memory.
 
     Parameters

@@ -9,11 +9,11 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from eigengame.preparation.cells import cells, first_place
+from eigengame.preparation.stored_values import cells, first_place
 from eigengame.sources import Block
 
 
-class Bad(ValueError):
+class BadValue(ValueError):
     """A value that a step refuses, by its place in the block; who reads the source knows the rest."""
 
     def __init__(self, block: Block, chosen: np.ndarray, problem: str) -> None:
@@ -22,7 +22,7 @@ class Bad(ValueError):
         super().__init__(f"is {value}, {problem}")
 
 
-class Learnable(Protocol):
+class TrainingData(Protocol):
     """Rows that a step may learn from: those that the steps before it give."""
 
     name: str
@@ -62,7 +62,7 @@ class Step(abc.ABC):
         """Whether the step computes new numbers, which depend on the precision of the block."""
         return self.floating
 
-    def learn(self, source: Learnable) -> Step:
+    def learn(self, source: TrainingData) -> Step:
         """Return the step with what it needs to know of the data; most need nothing."""
         return self
 

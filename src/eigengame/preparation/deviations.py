@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import issparse
 
-from eigengame.preparation.cells import by_column, by_row, cells, column_sums, weights_of
+from eigengame.preparation.stored_values import by_column, by_row, cells, column_sums, weights_of
 from eigengame.sources import Block
 
 FEW = 16

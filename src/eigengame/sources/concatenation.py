@@ -14,12 +14,12 @@ from eigengame.sources._base import Block, Source, SourceError, recut
 from eigengame.sources._digest import combined
 
 
-def open_all(paths: Sequence[str | os.PathLike[str]], **options: Any) -> JoinedSource:
+def open_all(paths: Sequence[str | os.PathLike[str]], **options: Any) -> ConcatenatedSource:
     """Return the rows of several files; options are those of each."""
-    return JoinedSource([sources.as_source(path, **options) for path in paths])
+    return ConcatenatedSource([sources.as_source(path, **options) for path in paths])
 
 
-class JoinedSource(Source):
+class ConcatenatedSource(Source):
     """Rows of several sources, one after the other.
 
     Parameters
@@ -66,7 +66,7 @@ class JoinedSource(Source):
         """Return the same rows, computed in float64 by each member."""
         members = [one.in_float64() for one in self.members]
         alike = all(one is other for one, other in zip(members, self.members, strict=True))
-        return self if alike else JoinedSource(members)
+        return self if alike else ConcatenatedSource(members)
 
     def fingerprint(self) -> dict[str, Any]:
         """Return those of all files."""

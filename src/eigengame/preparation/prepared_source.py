@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from eigengame.preparation._step import Bad, Step
-from eigengame.preparation.cells import in_float64, tidy
-from eigengame.preparation.columns import Columns, all_but
+from eigengame.preparation._base import BadValue, Step
+from eigengame.preparation.column_selection import Columns, all_but
 from eigengame.preparation.counts import Counts
 from eigengame.preparation.genotypes import Genotypes
 from eigengame.preparation.missing import Missing
 from eigengame.preparation.scale import Scale
+from eigengame.preparation.stored_values import in_float64, tidy
 from eigengame.sources import Block, Source, SourceError, UnknownOption, as_source
 
 KINDS: dict[str, type[Step]] = {
@@ -32,7 +32,7 @@ LEARNT_AT_ONCE = 2**22
 """Numbers in a block that is learnt from."""
 
 
-class Prepared(Source):
+class PreparedSource(Source):
     """The rows of a source after some steps.
 
     Parameters
@@ -61,21 +61,21 @@ class Prepared(Source):
         if not any(isinstance(step, Columns) for step in steps):
             self.image_shape = source.image_shape
 
-    def then(self, step: Step) -> Prepared:
+    def then(self, step: Step) -> PreparedSource:
         """Return the rows after one more step, which learns now what it needs to know.
 
         It learns from the rows as they come by default, so that what it learns does not depend on the
         precision of a later fit.
         """
-        learnt = step.learn(Prepared(self.source, self.steps))
-        return Prepared(self.source, (*self.steps, learnt), float64=self._float64)
+        learnt = step.learn(PreparedSource(self.source, self.steps))
+        return PreparedSource(self.source, (*self.steps, learnt), float64=self._float64)
 
     def in_float64(self) -> Source:
         """Return the same rows, each step computed in float64; what the steps learnt stays the same."""
         alike = self.source.in_float64() is self.source
         if self._float64 or (alike and not any(step.rounds for step in self.steps)):
             return self
-        return Prepared(self.source, self.steps, float64=True)
+        return PreparedSource(self.source, self.steps, float64=True)
 
     def blocks(self, start: int, size: int) -> Iterator[Block]:
         """Give the rows from `start` on in blocks of `size`."""
@@ -109,7 +109,7 @@ class Prepared(Source):
         """Tell of a bad value by its row and its feature in the source, after so many steps."""
         try:
             yield
-        except Bad as bad:
+        except BadValue as bad:
             column, names = bad.column, self.source.feature_names
             for step in reversed(self.steps[:done]):
                 column = step.before(column)
@@ -150,14 +150,14 @@ class Preparation:
     steps: tuple[Step, ...]
     width: int
 
-    def over(self, data: Any) -> Prepared:
+    def over(self, data: Any) -> PreparedSource:
         """Return data as it comes, prepared by these steps; data prepared by them is left as it is.
 
         Columns that were chosen by name are found by name where the data has names. If they are not
         chosen first, the data must have as many features as the data that the steps were learnt on: a
         row's total, for example, is that of all of them.
         """
-        if isinstance(data, Prepared):
+        if isinstance(data, PreparedSource):
             if data.preparation.same_as(self):
                 return data
             raise SourceError(
@@ -167,7 +167,7 @@ class Preparation:
         chosen, steps = self._named(), list(self.steps)
         source = opened(data, chosen)
         if chosen is not None and source.feature_names is not None:
-            steps[0] = chosen.learn(Prepared(source))
+            steps[0] = chosen.learn(PreparedSource(source))
         elif source.shape[1] != self.width:
             raise SourceError(
                 f"{source.name} has {source.shape[1]} features, but the model was fitted on {self.width}, "
@@ -175,7 +175,7 @@ class Preparation:
             )
         else:
             steps = _found_by_name(source, steps)
-        return Prepared(source, steps)
+        return PreparedSource(source, steps)
 
     @property
     def whole_rows(self) -> bool:
@@ -243,7 +243,7 @@ def same_preparation(one: Preparation | None, other: Preparation | None) -> bool
 
 def preparation_of(source: Source) -> Preparation | None:
     """Return what a model keeps of how a source is prepared."""
-    return source.preparation if isinstance(source, Prepared) else None
+    return source.preparation if isinstance(source, PreparedSource) else None
 
 
 def opened(data: Any, chosen: Columns | None, **options: Any) -> Source:
@@ -298,7 +298,7 @@ def _found_by_name(source: Source, steps: Sequence[Step]) -> list[Step]:
     for step in steps:
         if any(one.arrays() for one in found):
             return [*found, *steps[len(found) :]]
-        here = Prepared(source, found)
+        here = PreparedSource(source, found)
         named = isinstance(step, Columns) and step.named and here.feature_names is not None
         found.append(step.learn(here) if named else step)
     return found

@@ -1,4 +1,4 @@
-"""Pictures as networks take them: resized, cropped from the middle, normalised, in batches."""
+"""ImageBatches as networks take them: resized, cropped from the middle, normalised, in batches."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ PIL = pytest.importorskip("PIL", reason="pillow is not installed")
 
 from PIL import Image  # noqa: E402
 
-from eigengame.sources.pictures import MEAN, STD, picture_batches  # noqa: E402
+from eigengame.sources.image_batches import MEAN, STD, image_batches  # noqa: E402
 from tests.sources.tables import error_of  # noqa: E402
 
 
@@ -22,7 +22,7 @@ def folder(tmp_path):
 
 
 def test_pictures_are_cropped_from_the_middle_and_normalised(folder):
-    batches = picture_batches(folder, 2, size=28)
+    batches = image_batches(folder, 2, size=28)
     found = list(batches)
     assert batches.rows == 5
     assert [one.shape for one in found] == [(2, 3, 28, 28), (2, 3, 28, 28), (1, 3, 28, 28)]
@@ -39,7 +39,7 @@ def test_pictures_are_cropped_from_the_middle_and_normalised(folder):
 def test_data_whose_rows_are_pictures_comes_as_such(tmp_path):
     pixels = np.random.default_rng(0).integers(0, 255, (5, 4, 6, 3), dtype=np.uint8)
     np.save(tmp_path / "x.npy", pixels)
-    found = list(picture_batches(tmp_path / "x.npy", 3, mean=(0, 0, 0), std=(1, 1, 1)))
+    found = list(image_batches(tmp_path / "x.npy", 3, mean=(0, 0, 0), std=(1, 1, 1)))
     assert [len(one) for one in found] == [3, 2]
     np.testing.assert_allclose(np.concatenate(found), pixels.transpose(0, 3, 1, 2) / 255, atol=1e-6)
 
@@ -47,17 +47,17 @@ def test_data_whose_rows_are_pictures_comes_as_such(tmp_path):
 def test_plain_rows_stay_as_they_are(tmp_path):
     rows = np.random.default_rng(0).normal(size=(5, 7))
     np.save(tmp_path / "x.npy", rows)
-    batches = picture_batches(tmp_path / "x.npy", 3)
+    batches = image_batches(tmp_path / "x.npy", 3)
     assert batches.rows == 5
     np.testing.assert_array_equal(np.concatenate(list(batches)), rows.astype(np.float32))
 
 
 def test_what_cannot_be_pictures_is_refused(folder):
     assert "mean has 1 numbers, but pictures have 3" in error_of(
-        picture_batches, folder, 2, mean=(0.5,)
+        image_batches, folder, 2, mean=(0.5,)
     )
-    assert "give numbers above 0" in error_of(picture_batches, folder, 2, std=(1, 0, 1))
+    assert "give numbers above 0" in error_of(image_batches, folder, 2, std=(1, 0, 1))
     (folder / "9.png").write_bytes(b"no picture")
     assert "9.png cannot be read as a picture" in error_of(
-        lambda: list(picture_batches(folder, 2, size=8))
+        lambda: list(image_batches(folder, 2, size=8))
     )
