@@ -31,7 +31,7 @@ from eigengame.solver.covariance import accumulated
 from eigengame.solver.frame import Frame
 from eigengame.solver.routes import Options
 from eigengame.sources import SourceError
-from eigengame.sources.npy import NpySource
+from eigengame.sources.npy import open_npy
 
 dask = pytest.importorskip("dask", reason="Dask is not installed: pip install 'eigengame[dask]'")
 da = pytest.importorskip("dask.array")
@@ -413,7 +413,7 @@ def test_without_dask_the_way_to_get_it_is_told(monkeypatch):
 def test_what_cannot_be_sent_is_refused_with_the_way_out(tmp_path):
     np.save(tmp_path / "rows.npy", X)
     with pytest.raises(SourceError, match=r"cannot be sent .*: give its path"):
-        game().fit(NpySource(tmp_path / "rows.npy"), engine="dask")
+        game().fit(open_npy(tmp_path / "rows.npy"), engine="dask")
 
 
 def test_three_sites_share_states_only(capsys):

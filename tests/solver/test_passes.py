@@ -15,7 +15,7 @@ from eigengame.solver.batches import Feed, ahead
 from eigengame.solver.frame import Frame
 from eigengame.solver.passes import Reading
 from eigengame.sources import Block, InOrder, as_source
-from eigengame.sources._base import recut
+from eigengame.sources._base import rechunk
 
 N, D = 37, 5
 RNG = np.random.default_rng(0)
@@ -51,7 +51,7 @@ def test_a_stream_in_any_pieces_is_recut_from_any_row(seed, start, size):
 
 def test_weights_and_sparse_rows_survive_a_recut():
     pieces = [Block(SPARSE[:10], np.arange(10.0)), Block(SPARSE[10:])]
-    blocks = list(recut(pieces, 3, 8))
+    blocks = list(rechunk(pieces, 3, 8))
     found = sparse.vstack([block.values for block in blocks])
     assert (found != SPARSE[3:]).nnz == 0
     np.testing.assert_array_equal(blocks[0].weights, [3, 4, 5, 6, 7, 8, 9, 1])

@@ -318,7 +318,7 @@ def test_what_is_not_a_loader_of_rows_is_refused():
         activations, network, []
     )
     assert "loader is a ndarray: give batches" in error_of(activations, network, X)
-    assert "gives 2 parts at row 0: say by key=" in error_of(activations, network, BATCHES, key=5)
+    assert "has 2 parts, but key=5" in error_of(activations, network, BATCHES, key=5)
     assert "has no rows" in error_of(activations, network, [X[:0]])
     uneven = [(X[:3], X[:4])]
     assert "arrays of [3, 4] rows" in error_of(activations, network, uneven, key=None)
@@ -326,7 +326,7 @@ def test_what_is_not_a_loader_of_rows_is_refused():
 
 def test_what_is_not_a_network_is_refused():
     assert "model is a list: give a torch Module" in error_of(activations, [1], BATCHES)
-    assert "these are for torch" in error_of(activations, network, BATCHES, device="cpu")
+    assert "these options are for torch" in error_of(activations, network, BATCHES, device="cpu")
     assert "cannot be traced by JAX" in error_of(activations, lambda x: np.tanh(x), BATCHES)
     assert "shape (6,) and dtype float32 for 2 rows" in error_of(
         activations, lambda x: x.sum(axis=0), BATCHES
@@ -336,7 +336,7 @@ def test_what_is_not_a_network_is_refused():
 
 def test_options_that_are_not_known_are_refused():
     assert "'hiden' matches nothing" in error_of(activations, network, BATCHES, "hiden")
-    assert "near it are hidden" in error_of(activations, network, BATCHES, ["hiden"])
+    assert "similar names are hidden" in error_of(activations, network, BATCHES, ["hiden"])
     assert "give names or patterns" in error_of(activations, network, BATCHES, [1])
     assert "dtype='float64'" in error_of(activations, network, BATCHES, dtype="float64")
     with pytest.raises(ValueError, match="nonfinite='drop': choose one of"):
@@ -345,7 +345,9 @@ def test_options_that_are_not_known_are_refused():
 
 def test_inputs_of_another_shape_name_the_row():
     source = activations(lambda x: x, [X[:8], X[8:16, :4]])
-    assert "(4,)] at row 8, but [(6,)] at first" in error_of(rows_read, source)
+    assert "inputs at row 8 have shapes [(4,)], but the first have [(6,)]" in error_of(
+        rows_read, source
+    )
 
 
 def test_a_loader_that_can_be_read_once_is(source):

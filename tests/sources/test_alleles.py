@@ -48,7 +48,7 @@ OTHERS = {
     ),
     "moved": (
         {"order": [1, 0, 2, 3, 4, 5]},
-        r"2 with other ids at their place \(SNP 0 is rs1, was rs0; ",
+        r"2 with other ids at their position \(SNP 0 is rs1, was rs0; ",
     ),
 }
 

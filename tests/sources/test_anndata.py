@@ -95,7 +95,7 @@ def test_a_matrix_by_columns_is_refused_where_it_does_not_fit(tmp_path, monkeypa
     path = h5ad(tmp_path / "x.h5ad", COUNTS.tocsc())
     monkeypatch.setattr(memory, "free_memory", lambda: 100)
     said = error_of(as_source, path)
-    assert "lies by columns (CSC)" in said
+    assert "is stored by columns (CSC)" in said
     assert "tocsr()" in said
     assert_same_blocks(as_source(h5ad(tmp_path / "y.h5ad", COUNTS)), X)
 
@@ -175,7 +175,7 @@ def test_an_encoding_that_is_not_known_is_named(tmp_path):
     path = h5ad(tmp_path / "x.h5ad")
     with h5py.File(path, "a") as file:
         file["X"].attrs["encoding-type"] = "dataframe"
-    assert "is encoded as 'dataframe'" in error_of(as_source, path)
+    assert "has the encoding 'dataframe'" in error_of(as_source, path)
 
 
 @pytest.mark.parametrize("matrix", [X[:0], COUNTS[:0], COUNTS.tocsc()[:0]])
@@ -213,7 +213,7 @@ def test_names_of_another_number_are_refused(tmp_path):
     with h5py.File(path, "a") as file:
         del file["var"]
         put_names(file, NAMES[:4])
-    assert "6 features, but 4 names" in error_of(as_source, path)
+    assert "6 features, but 4 feature names" in error_of(as_source, path)
 
 
 @pytest.mark.parametrize("matrix", [X, COUNTS, COUNTS.tocsc()], ids=["dense", "csr", "csc"])

@@ -110,7 +110,7 @@ def test_an_idx_file_that_is_longer_than_its_header_says_is_refused(tmp_path):
     plain = tmp_path / "y-ubyte"
     plain.write_bytes(content)
     path.write_bytes(gzip.compress(content))
-    with pytest.raises(SourceError, match="its header says"):
+    with pytest.raises(SourceError, match="its header describes"):
         as_source(plain)
     with pytest.raises(SourceError, match="goes on after the last row"):
         rows(path)

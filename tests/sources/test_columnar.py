@@ -76,7 +76,7 @@ def test_a_column_of_text_is_refused_by_name_with_the_fix(tmp_path, name):
 @each_kind
 def test_a_column_that_is_not_there_is_named(tmp_path, name):
     said = error_of(as_source, KINDS[name](tmp_path / name), columns=["d"])
-    assert "no column 'd': it has 'a', 'b', 'c'" in said
+    assert "no column 'd': its columns are 'a', 'b', 'c'" in said
 
 
 @random_kind
@@ -212,7 +212,7 @@ def test_a_row_group_that_does_not_fit_is_refused_with_the_remedy(tmp_path, monk
     path = parquet(tmp_path / "x.parquet")
     monkeypatch.setattr(system_memory, "free_memory", lambda: 100)
     said = error_of(open_parquet, path)
-    assert "a row group of 8 rows takes" in said
+    assert "a row group of 8 rows needs" in said
     assert "row_group_size" in said
 
 
@@ -333,7 +333,7 @@ def test_a_missing_file_is_named(tmp_path, call):
 
 @pytest.mark.parametrize("call", [open_parquet, open_arrow])
 def test_a_folder_without_such_files_is_refused(tmp_path, call):
-    assert "holds no file that ends in" in error_of(call, tmp_path)
+    assert "contains no file that ends in" in error_of(call, tmp_path)
 
 
 @pytest.mark.parametrize("call", [open_parquet, open_arrow])

@@ -49,7 +49,7 @@ def test_the_number_of_rows_is_known_of_small_plain_files(tmp_path, monkeypatch)
     path = written(tmp_path / "x.csv", text("a,b,c", "", "") + "\n\n")
     assert as_source(path).shape == (37, 3)
     assert as_source(written(tmp_path / "x.csv.gz", text())).shape == (None, 3)
-    monkeypatch.setattr(csv, "COUNTED", 10)
+    monkeypatch.setattr(csv, "MAX_COUNTED", 10)
     assert as_source(path).shape == (None, 3)
 
 
@@ -199,7 +199,9 @@ def test_a_column_of_text_is_refused_by_name_with_the_fix(tmp_path):
 
 def test_a_column_that_is_not_there_is_named(tmp_path):
     path = written(tmp_path / "x.csv", text("a,b,c"))
-    assert "no column 'd': it has 'a', 'b', 'c'" in error_of(as_source, path, columns=["d"])
+    assert "no column 'd': its columns are 'a', 'b', 'c'" in error_of(
+        as_source, path, columns=["d"]
+    )
     assert "no column 'w'" in error_of(as_source, path, weights="w")
 
 
@@ -242,13 +244,17 @@ def test_a_ragged_row_is_named_by_its_line(tmp_path, small_chunks, bad, before):
 
 def test_a_ragged_row_between_blanks_is_named(tmp_path, small_chunks):
     path = written(tmp_path / "x.txt", "1 2  3\n" * 300 + "1  2\n")
-    with pytest.raises(SourceError, match=r"line 301 has 2 fields, but the first has 3 .*blanks"):
+    with pytest.raises(
+        SourceError, match=r"line 301 has 2 fields, but the first line has 3 .*blanks"
+    ):
         rows_read(as_source(path))
 
 
 def test_text_far_into_a_column_is_named_by_its_line(tmp_path, small_chunks):
     path = written(tmp_path / "x.csv", "a,b\n" + "1,2\n" * 300 + "3,oops\n")
-    with pytest.raises(SourceError, match="line 302 has 'oops' in column 'b', which is no number"):
+    with pytest.raises(
+        SourceError, match="line 302 has 'oops' in column 'b', which is not a number"
+    ):
         rows_read(as_source(path))
     np.testing.assert_array_equal(rows_read(as_source(path, columns=["a"]))[-1], [3])
 
@@ -264,7 +270,7 @@ def test_a_truncated_gzip_is_refused(tmp_path, small_chunks, kept):
     path = written(tmp_path / "x.csv.gz", text(x=np.tile(X, (200, 1)) + 0.0))
     whole = path.read_bytes()
     path.write_bytes(whole[: int(kept * len(whole))])
-    with pytest.raises(SourceError, match="damaged or not whole"):
+    with pytest.raises(SourceError, match="damaged or incomplete"):
         rows_read(as_source(path))
 
 

@@ -125,7 +125,7 @@ def test_a_folder_and_a_list_of_files_leave_the_same_columns_out(tmp_path):
 
 def test_chunks_of_pandas_have_no_columns_to_leave_out(tmp_path):
     with pd.read_csv(as_csv(tmp_path), chunksize=10) as chunks:
-        assert "gives chunks" in error_of(as_source, chunks, drop=["id"])
+        assert "yields chunks" in error_of(as_source, chunks, drop=["id"])
 
 
 # ---------------------------------------------------------------- preparation and models

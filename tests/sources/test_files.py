@@ -11,9 +11,8 @@ import pytest
 from scipy import sparse
 
 from eigengame.sources import SourceError, as_source
-from eigengame.sources.idx import IdxSource
-from eigengame.sources.npy import NpySource
-from eigengame.sources.raw import RawSource
+from eigengame.sources._memory_map import MemoryMapSource
+from eigengame.sources.npy import open_npy
 from tests.sources.same_rows import assert_read_on_a_thread, assert_same_rows, real
 
 X = np.random.default_rng(0).normal(size=(37, 5)).astype(np.float32)
@@ -48,25 +47,25 @@ def test_npy_rows_are_read_only_views_of_the_file(tmp_path):
     block = next(source.blocks(8, 16)).values
     assert np.shares_memory(block, source._array)
     assert not block.flags.writeable
-    assert isinstance(source, NpySource)
+    assert isinstance(source, MemoryMapSource)
 
 
 def test_npy_pictures_are_flattened_without_a_copy(tmp_path):
-    source = NpySource(saved(tmp_path / "x.npy", PICTURES))
+    source = open_npy(saved(tmp_path / "x.npy", PICTURES))
     assert_same_rows(source, PICTURES.reshape(37, 12))
     assert source.image_shape == (4, 3, 1)
     assert np.shares_memory(source.read(3, 9), source._array)
-    colours = NpySource(saved(tmp_path / "y.npy", np.zeros((5, 4, 3, 3), np.uint8)))
+    colours = open_npy(saved(tmp_path / "y.npy", np.zeros((5, 4, 3, 3), np.uint8)))
     assert colours.image_shape == (4, 3, 3)
-    assert NpySource(saved(tmp_path / "z.npy", X)).image_shape is None
+    assert open_npy(saved(tmp_path / "z.npy", X)).image_shape is None
 
 
 @pytest.mark.parametrize("array", [X, PICTURES], ids=["table", "pictures"])
 def test_npy_columns_together_and_foreign_bytes_are_read_too(tmp_path, array):
     flat = array.reshape(37, -1)
-    assert_same_rows(NpySource(saved(tmp_path / "f.npy", np.asfortranarray(array))), flat)
+    assert_same_rows(open_npy(saved(tmp_path / "f.npy", np.asfortranarray(array))), flat)
     foreign = array.astype(np.dtype(">i2") if array.dtype == np.uint8 else ">f4")
-    source = NpySource(saved(tmp_path / "b.npy", foreign))
+    source = open_npy(saved(tmp_path / "b.npy", foreign))
     assert_same_rows(source, flat.astype(foreign.dtype.newbyteorder("=")))
 
 
@@ -99,24 +98,24 @@ def test_npy_missing_empty_truncated_and_false_files_are_named(tmp_path):
     whole = path.read_bytes()
     with pytest.raises(SourceError, match="does not exist"):
         as_source(tmp_path / "y.npy")
-    with pytest.raises(SourceError, match="no file"):
-        NpySource(tmp_path / "y.npy")
+    with pytest.raises(SourceError, match="not a file"):
+        open_npy(tmp_path / "y.npy")
     path.write_bytes(b"")
     with pytest.raises(SourceError, match="empty"):
         as_source(path)
     path.write_bytes(whole[:-7])
-    with pytest.raises(SourceError, match=r"truncated.*740 bytes, but 733"):
+    with pytest.raises(SourceError, match=r"truncated.*740 bytes, but the file has 733"):
         as_source(path)
     for begin in (b"hello", whole[:30]):
         path.write_bytes(begin)
-        with pytest.raises(SourceError, match=r"no whole \.npy"):
+        with pytest.raises(SourceError, match=r"not a complete \.npy"):
             as_source(path)
 
 
 def test_objects_in_npy_are_refused_and_never_unpickled(tmp_path):
     path = tmp_path / "x.npy"
     np.save(path, np.array([["a", 1]], object), allow_pickle=True)
-    with pytest.raises(SourceError, match="holds object"):
+    with pytest.raises(SourceError, match="dtype object"):
         as_source(path)
 
 
@@ -185,7 +184,7 @@ def test_npz_compressed_is_read_whole_where_memory_holds_it(tmp_path, monkeypatc
     assert source.image_shape == (4, 3, 1)
     assert source.fingerprint()["bytes"] == path.stat().st_size
     monkeypatch.setattr("eigengame._system.memory.free_memory", lambda: 100)
-    with pytest.raises(SourceError, match=r"compressed and must be read whole.*savez"):
+    with pytest.raises(SourceError, match=r"compressed and must be loaded into memory.*savez"):
         as_source(path)
 
 
@@ -230,14 +229,14 @@ def test_npz_sparse_of_scipy_stays_sparse(tmp_path, form, monkeypatch):
     with pytest.raises(SourceError, match="without keys"):
         as_source(path, key="data")
     monkeypatch.setattr("eigengame._system.memory.free_memory", lambda: 100)
-    with pytest.raises(SourceError, match="read whole"):
+    with pytest.raises(SourceError, match="must be loaded"):
         as_source(path)
 
 
 def test_npz_that_only_looks_sparse_is_refused(tmp_path):
     path = tmp_path / "x.npz"
     np.savez(path, data=X[0], format=np.array(b"none"), shape=np.array([3, 3]))
-    with pytest.raises(SourceError, match="no sparse matrix"):
+    with pytest.raises(SourceError, match="not a sparse matrix"):
         as_source(path)
 
 
@@ -259,7 +258,7 @@ def test_raw_rows_are_read_in_either_order(tmp_path, order, kind):
     path.write_bytes(b"head" * 3 + rows.tobytes(order))
     source = as_source(path, columns=5, dtype=kind, offset=12, order=order)
     assert_same_rows(source, rows.astype(rows.dtype.newbyteorder("=")))
-    assert isinstance(source, RawSource)
+    assert isinstance(source, MemoryMapSource)
     if not kind.startswith(">"):
         assert np.shares_memory(source.read(0, 5), source._array)
 
@@ -349,7 +348,7 @@ def test_idx_is_mapped(tmp_path):
     path = tmp_path / "x.idx"
     path.write_bytes(idx(PICTURES))
     source = as_source(path)
-    assert isinstance(source, IdxSource)
+    assert isinstance(source, MemoryMapSource)
     assert np.shares_memory(source.read(0, 5), source._array)
 
 
@@ -358,8 +357,8 @@ def test_idx_that_is_none_or_labels_is_refused(tmp_path, pack):
     path = tmp_path / "x.idx"
     for raw, words in (
         (b"\0\1\10\3abcd", "begins with 00 01 08 03"),
-        (b"\0\0\7\3abcd", "no idx file"),
-        (b"\0\0", "no idx file"),
+        (b"\0\0\7\3abcd", "not an idx file"),
+        (b"\0\0", "not an idx file"),
         (idx(PICTURES)[:9], "truncated within its header"),
         (idx(PICTURES[:, 0, 0]), "look like labels"),
         (idx(PICTURES[:0]), "no rows"),

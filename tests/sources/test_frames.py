@@ -196,7 +196,7 @@ def test_a_subclass_of_a_frame_is_a_frame():
 
 @pytest.mark.parametrize("series", [pd.Series([1.0]), pl.Series([1.0]), pa.array([1.0])])
 def test_one_column_is_no_table(series):
-    assert "is no table: give a DataFrame" in error_of(as_source, series)
+    assert "is not a table: give a DataFrame" in error_of(as_source, series)
 
 
 # ---------------------------------------------------------------- lists as rows
@@ -240,7 +240,7 @@ def test_lists_of_text_are_refused():
 
 def test_lists_without_any_are_refused():
     table = pa.table({"row": pa.array([None, None], pa.list_(pa.float32()))})
-    assert "holds no list in any row" in error_of(as_source, table)
+    assert "has no list in any row" in error_of(as_source, table)
 
 
 def test_tensors_of_fixed_shape_are_rows():

@@ -8,8 +8,8 @@ import pytest
 from scipy import sparse
 
 from eigengame.sources import SourceError, as_source
-from eigengame.sources._chunked_array import spans
-from eigengame.sources._stored_csr import Entries
+from eigengame.sources._chunked_array import chunk_spans
+from eigengame.sources._stored_csr import ChunkReader
 from eigengame.sources.hdf5 import Hdf5Source, from_dataset
 from tests.sources.same_rows import assert_read_on_a_thread, assert_same_rows, real
 
@@ -158,12 +158,12 @@ def test_each_chunk_is_read_once_and_spans_stay_small(chunk, size, start):
 
 
 def test_chunks_too_large_to_hold_are_read_in_parts(monkeypatch):
-    monkeypatch.setattr("eigengame.sources._chunked_array.SPAN", 10 * D * 4)
+    monkeypatch.setattr("eigengame.sources._chunked_array.MAX_SPAN_BYTES", 10 * D * 4)
     array = Counted(X, (N, 1))
     source = Hdf5Source(lambda: contextlib.nullcontext(array), "counted")
     found = [block.values for block in source.blocks(0, 4)]
     np.testing.assert_array_equal(np.concatenate(found), X)
-    assert array.asked == list(spans(0, N, 4, 10))
+    assert array.asked == list(chunk_spans(0, N, 4, 10))
 
 
 def test_a_key_names_a_dataset_or_a_group(path):
@@ -210,7 +210,7 @@ def test_files_that_are_missing_empty_truncated_or_false_are_named(path):
     with pytest.raises(SourceError, match="truncated"):
         as_source(path)
     write(path)
-    with pytest.raises(SourceError, match="it holds nothing"):
+    with pytest.raises(SourceError, match="it contains nothing"):
         as_source(path)
 
 
@@ -317,12 +317,12 @@ def test_csr_groups_are_read_and_csc_groups_refused(path):
 @pytest.mark.parametrize("chunk", [1, 7, 64])
 def test_each_chunk_of_entries_is_read_once(chunk):
     array = Counted(np.arange(100), (chunk,))
-    entries = Entries(array)
+    entries = ChunkReader(array)
     cuts = [3, 3, 10, 12, 50, 51, 100]
     for begin, end in itertools.pairwise(cuts):
-        np.testing.assert_array_equal(entries.take(begin, end), np.arange(begin, end))
+        np.testing.assert_array_equal(entries.read(begin, end), np.arange(begin, end))
     assert [one for span in array.asked for one in range(*span)] == list(range(3, 100))
-    np.testing.assert_array_equal(entries.take(5, 20), np.arange(5, 20))
+    np.testing.assert_array_equal(entries.read(5, 20), np.arange(5, 20))
 
 
 @pytest.mark.parametrize(
@@ -331,8 +331,8 @@ def test_each_chunk_of_entries_is_read_once(chunk):
         ("indptr", lambda old: old[:-1], "indptr"),
         ("indptr", lambda old: old[::-1], "indptr"),
         ("data", lambda old: old[:-3], "truncated"),
-        ("features/name", lambda old: old[:-1], "4 names"),
-        ("indices", lambda old: old + 3, "name features from"),
+        ("features/name", lambda old: old[:-1], "4 feature names"),
+        ("indices", lambda old: old + 3, "feature indices from"),
     ],
 )
 def test_damaged_counts_are_named(path, part, change, words):

@@ -53,11 +53,11 @@ def test_plain_rows_stay_as_they_are(tmp_path):
 
 
 def test_what_cannot_be_pictures_is_refused(folder):
-    assert "mean has 1 numbers, but pictures have 3" in error_of(
+    assert "mean has 1 numbers, but images have 3" in error_of(
         image_batches, folder, 2, mean=(0.5,)
     )
     assert "give numbers above 0" in error_of(image_batches, folder, 2, std=(1, 0, 1))
     (folder / "9.png").write_bytes(b"no picture")
-    assert "9.png cannot be read as a picture" in error_of(
+    assert "9.png cannot be read as an image" in error_of(
         lambda: list(image_batches(folder, 2, size=8))
     )

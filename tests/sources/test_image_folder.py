@@ -87,7 +87,7 @@ def test_pictures_of_more_than_8_bits_are_refused(tmp_path):
 def test_files_are_decoded_as_pictures_only_whatever_their_names(tmp_path):
     Image.new("RGB", (WIDTH, HEIGHT)).save(tmp_path / "x.eps")
     (tmp_path / "x.eps").rename(tmp_path / "x.png")
-    with pytest.raises(SourceError, match=r"x\.png cannot be read as a picture"):
+    with pytest.raises(SourceError, match=r"x\.png cannot be read as an image"):
         as_source(tmp_path)
 
 
@@ -129,7 +129,7 @@ def test_the_fingerprint_notices_a_changed_or_added_picture(folder):
 def test_sizes_that_make_no_sense_and_folders_without_pictures_are_refused(tmp_path):
     with pytest.raises(SourceError, match="height and width"):
         ImageFolder(tmp_path, size=(0, 3))
-    with pytest.raises(SourceError, match="no pictures"):
+    with pytest.raises(SourceError, match="no images"):
         ImageFolder(tmp_path)
 
 
@@ -140,7 +140,7 @@ def test_missing_pillow_is_named_before_anything_is_read(folder, monkeypatch):
 
 
 def test_a_folder_of_something_else_says_what_was_seen(tmp_path):
-    with pytest.raises(SourceError, match="holds no files"):
+    with pytest.raises(SourceError, match="contains no files"):
         as_source(tmp_path)
     for name in ("a.doc", "b.doc", "c", "d.xml"):
         (tmp_path / name).write_text("hello")
@@ -160,14 +160,14 @@ def test_a_folder_of_something_else_says_what_was_seen(tmp_path):
         (".parquet", "columnar:open_parquet"),
         (".arrow", "columnar:open_arrow"),
         (".feather", "columnar:open_arrow"),
-        (".png", "images:ImageFolder"),
+        (".png", "image_folder:ImageFolder"),
     ],
 )
 def test_a_folder_is_opened_by_what_lies_in_it(tmp_path, monkeypatch, ending, target):
     (tmp_path / "year=2024").mkdir()
     (tmp_path / "year=2024" / f"part{ending}").write_text("hello")
     (tmp_path / "_SUCCESS").write_text("")
-    monkeypatch.setattr("eigengame.sources._made", lambda *call: call)
+    monkeypatch.setattr("eigengame.sources._open", lambda *call: call)
     assert open_folder(tmp_path, size=3) == (target, str(tmp_path), {"size": 3})
 
 

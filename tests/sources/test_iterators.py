@@ -110,7 +110,7 @@ def test_a_first_piece_without_features_is_refused():
 def test_a_change_of_width_names_the_row():
     source = as_source([X[:10], X[:5, :4]])
     with pytest.raises(
-        SourceError, match=r"5 features at first, but the piece at row 10 .*\(5, 4\)"
+        SourceError, match=r"first rows have 5 features, but the piece at row 10 .*\(5, 4\)"
     ):
         rows_read(source)
 
@@ -129,7 +129,7 @@ def test_what_is_not_numbers_is_refused(odd):
     with pytest.raises(SourceError, match="numbers"):
         as_source(iter([odd]))
     source = IteratorSource(iter([X[:4], odd]), "my stream")
-    with pytest.raises(SourceError, match=r"my stream gave a piece of dtype .* at row 4"):
+    with pytest.raises(SourceError, match=r"my stream: the piece at row 4 has dtype"):
         rows_read(source)
 
 
@@ -140,11 +140,11 @@ def test_ragged_lists_name_the_row():
 
 
 def test_single_numbers_are_refused():
-    assert "single number at row 0" in error_of(as_source, iter([1.0, 2.0]))
+    assert "piece at row 0 is a single number" in error_of(as_source, iter([1.0, 2.0]))
 
 
 def test_sparse_and_dense_pieces_do_not_mix():
-    with pytest.raises(SourceError, match="dense at first, but the one at row 4 is sparse"):
+    with pytest.raises(SourceError, match="first piece is dense, but the one at row 4 is sparse"):
         rows_read(as_source([X[:4], sparse.csr_array(X[4:])]))
     with pytest.raises(SourceError, match="sparse at first, but the one at row 4 is dense"):
         rows_read(as_source([sparse.csr_array(X[:4]), X[4:]]))

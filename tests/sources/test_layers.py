@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from eigengame.sources import Layers, SourceError
-from eigengame.sources._layer_patterns import chosen, matching
+from eigengame.sources._layer_patterns import match_all, matching
 
 LAYERS = Layers.of([("conv", (2, 3, 4), True), ("fc", (5,), False), ("plain", (2, 3, 4), False)])
 NAMES = ["conv1", "layer1", "layer1.0", "layer1.0.conv1", "layer1.1", "layer2.0", "layer3.0", "fc"]
@@ -67,12 +67,12 @@ def test_a_star_stays_within_a_dot_and_two_do_not(pattern, found):
 
 def test_a_pattern_that_matches_nothing_is_told_what_is_near():
     with pytest.raises(
-        SourceError, match=r"'layr1.0' matches nothing in net; near it are layer1.0"
+        SourceError, match=r"'layr1.0' matches nothing in net; similar names are layer1.0"
     ):
-        chosen(["fc", "layr1.0"], NAMES, "net", "this")
+        match_all(["fc", "layr1.0"], NAMES, "net", "this")
     with pytest.raises(SourceError, match=f"there are {', '.join(NAMES)}: this lists all"):
-        chosen(["zzz"], NAMES, "net", "this")
+        match_all(["zzz"], NAMES, "net", "this")
     with pytest.raises(SourceError, match="there are 80 others: this lists all"):
-        chosen(["zzz"], 10 * NAMES, "net", "this")
+        match_all(["zzz"], 10 * NAMES, "net", "this")
     with pytest.raises(SourceError, match="give at least one name"):
-        chosen([], NAMES, "net", "this")
+        match_all([], NAMES, "net", "this")

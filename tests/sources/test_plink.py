@@ -69,7 +69,7 @@ def watched_stripes(monkeypatch):
 
 def test_a_missing_file_is_named(tmp_path):
     assert "does not exist" in error_of(as_source, tmp_path / "x.bed")
-    assert "is no file" in error_of(BedSource, tmp_path / "x.bed")
+    assert "is not a file" in error_of(BedSource, tmp_path / "x.bed")
 
 
 @pytest.mark.parametrize("ending", [".bim", ".fam"])
@@ -89,7 +89,7 @@ def test_a_file_of_another_length_is_refused(tmp_path, change):
     whole = path.read_bytes()
     path.write_bytes(whole[:change] if change < 0 else whole + b"\0")
     said = error_of(as_source, path)
-    assert f"has {103 + change} bytes, but 37 individuals and 10 SNPs take 103" in said
+    assert f"has {103 + change} bytes, but 37 individuals and 10 SNPs need 103" in said
     assert "truncated" in said
 
 
@@ -97,7 +97,7 @@ def test_a_file_of_another_length_is_refused(tmp_path, change):
 def test_what_is_no_bed_is_refused(tmp_path, start):
     path = bed(tmp_path / "x.bed")
     path.write_bytes(start + path.read_bytes()[3:] if len(start) == 3 else start)
-    assert "is no PLINK 1 .bed file" in error_of(as_source, path)
+    assert "is not a PLINK 1 .bed file" in error_of(as_source, path)
 
 
 def test_zero_individuals_are_refused(tmp_path):

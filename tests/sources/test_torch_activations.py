@@ -15,7 +15,7 @@ from eigengame import EigenGamePCA, activations  # noqa: E402
 from eigengame.solver.batches import Feed, refuse_unless_finite  # noqa: E402
 from eigengame.sources import DEVICE_BUFFERS, Layers  # noqa: E402
 from eigengame.sources.torch import working_copy as torch_copy  # noqa: E402
-from eigengame.sources.torch.cuda_graph import Replay  # noqa: E402
+from eigengame.sources.torch.cuda_graph import GraphReplay  # noqa: E402
 from eigengame.sources.torch.layer_outputs import _copy  # noqa: E402
 from eigengame.sources.torch.network import blocks_of  # noqa: E402
 from tests.sources.tables import error_of, same_fingerprint  # noqa: E402
@@ -112,7 +112,7 @@ def test_layers_of_an_earlier_source_keep_their_order(net):
     same = activations(net, loader(), last.layers)
     np.testing.assert_allclose(copied(same), copied(last), atol=1e-5)
     other = Layers.of([("conv1", (4, 6, 5), False)])
-    assert "has shape (4, 6, 6), but (4, 6, 5) is wanted" in error_of(
+    assert "has shape (4, 6, 6), but (4, 6, 5) is expected" in error_of(
         activations, net, loader(), other
     )
 
@@ -261,7 +261,7 @@ def test_rows_with_nan_are_passed_over_or_become_zero(net, spoilt):
 
 def test_layers_that_are_not_there_or_do_not_run_are_refused(net):
     said = error_of(activations, net, loader(), ["conv1", "layer1.7"])
-    assert "'layer1.7' matches nothing in activations of Net; near it are layer1.1" in said
+    assert "'layer1.7' matches nothing in activations of Net; similar names are layer1.1" in said
     assert "named_modules()] lists all" in said
     assert "'unused' matches unused, which did not run" in error_of(
         activations, net, loader(), "unused"
@@ -284,13 +284,13 @@ def test_layers_without_rows_of_one_tensor_are_refused():
 
     said = error_of(activations, Turned(), sequences, "turn")
     assert "gives shape (16, 3) for 2 rows: rows must be its first axis" in said
-    assert "has no parts with weights" in error_of(activations, Turned(), sequences)
+    assert "has no children with weights" in error_of(activations, Turned(), sequences)
 
 
 def test_outputs_of_changing_shape_or_number_are_refused(net):
     sizes = [X[:4], X[4:8, :, :6, :6]]
     source = activations(net, sizes, BLOCKS)
-    assert "'conv1' gives shape (4, 4, 4, 4) at row 4, but (4, 4, 6, 6) at first" in error_of(
+    assert "'conv1' gives shape (4, 4, 4, 4) at row 4, but (4, 4, 6, 6) is expected" in error_of(
         copied, source, size=4
     )
 
@@ -325,9 +325,9 @@ def test_a_network_on_another_device_is_refused(net, monkeypatch):
     assert "it is on device meta" in error_of(activations, copy.deepcopy(net).to("meta"), loader())
     both = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2, device="meta"))
     assert "on several devices (cpu, meta)" in error_of(activations, both, loader())
-    monkeypatch.setattr(torch_copy, "played_on", lambda: "cuda:0")
+    monkeypatch.setattr(torch_copy, "jax_device", lambda: "cuda:0")
     said = error_of(activations, net, loader())
-    assert "runs on cpu, but JAX plays on cuda:0: give device='cuda:0'" in said
+    assert "runs on cpu, but JAX uses cuda:0: give device='cuda:0'" in said
     assert "JAX_PLATFORMS=cpu" in said
 
 
@@ -398,7 +398,7 @@ def test_one_other_weight_buffer_option_or_input_changes_the_digest(net):
     assert digest(shuffle=True) is None
 
 
-class Recording(Replay):
+class Recording(GraphReplay):
     """Recordings without a GPU: what was to be done is done again, on the inputs that were kept."""
 
     def __init__(self, can: bool = True) -> None:
@@ -409,7 +409,7 @@ class Recording(Replay):
         if not self.can:
             self.refused = "it cannot"
             return False
-        self._recorded[number] = SimpleNamespace(replay=lambda: fill(self._inputs))
+        self._graphs[number] = SimpleNamespace(replay=lambda: fill(self._inputs))
         return True
 
 
@@ -439,7 +439,7 @@ def test_a_recording_is_replayed_on_new_inputs_of_its_kind_alone():
     assert float(first["x"].sum()) == 8
 
 
-def test_what_cannot_be_recorded_is_run_as_it_is():
+def test_what_cannot_be_graphs_is_run_as_it_is():
     replay, ran = Recording(can=False), []
     for value in range(3):
         replay(0, torch.full((2,), float(value)), lambda inputs: ran.append(float(inputs.sum())))

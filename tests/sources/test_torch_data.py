@@ -119,7 +119,7 @@ def test_parts_of_an_item_are_chosen_by_key():
     assert_same_blocks(as_source(Items([(i, row) for i, row in enumerate(TENSOR)]), key=1), X)
     assert_same_blocks(as_source(TensorDataset(torch.arange(37), TENSOR), key=1), X)
     said = error_of(as_source, Items(DICTS))
-    assert "gives ['label', 'image'] at row 0: say by key=" in said
+    assert "gives ['label', 'image'] at row 0, but key=" in said
     assert "no key=5" in error_of(as_source, TensorDataset(TENSOR), key=5)
 
 
@@ -191,14 +191,16 @@ def test_no_rows_are_refused(data):
 @pytest.mark.parametrize("make", [Items, Stream])
 def test_a_change_of_width_names_the_row(make):
     source = as_source(make([*TENSOR[:20], torch.zeros(4)]))
-    with pytest.raises(SourceError, match=r"6 features at first, but row 20 has shape \(4,\)"):
+    with pytest.raises(
+        SourceError, match=r"first rows have 6 features, but row 20 has shape \(4,\)"
+    ):
         rows_read(source)
 
 
 def test_a_batch_of_another_width_names_the_row():
     source = as_source(DataLoader(Stream([TENSOR[:9], TENSOR[9:, :4]]), batch_size=None))
     with pytest.raises(
-        SourceError, match=r"6 features at first, but the piece at row 9 .*\(28, 4\)"
+        SourceError, match=r"first rows have 6 features, but the piece at row 9 .*\(28, 4\)"
     ):
         rows_read(source)
 
@@ -206,7 +208,7 @@ def test_a_batch_of_another_width_names_the_row():
 @pytest.mark.parametrize("make", [Items, Stream])
 def test_text_and_single_numbers_are_refused(make):
     assert "numbers are needed" in error_of(as_source, make(["a", "b"]))
-    assert "a single number at row 0" in error_of(as_source, make([1.0, 2.0]))
+    assert "a piece at row 0 is a single number" in error_of(as_source, make([1.0, 2.0]))
 
 
 def test_a_dataset_without_length_is_refused():

@@ -59,10 +59,10 @@ def test_a_replayed_forward_gives_the_same_rows(dtype: str, nonfinite: Any) -> N
         np.testing.assert_array_equal(rows_of(source), plain)
     replay = source._network._replay
     assert replay.refused is None
-    assert len(replay._recorded) == 3
+    assert len(replay._graphs) == 3
 
 
-def test_what_cannot_be_recorded_runs_as_it_is() -> None:
+def test_what_cannot_be_graphs_runs_as_it_is() -> None:
     network, given = made(branches=True), pictures()
     source = activations(network, given, dtype="float32")
     plain = activations(network, given, dtype="float32", replay=False)

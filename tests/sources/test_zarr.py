@@ -153,7 +153,7 @@ def test_stores_that_are_missing_or_false_are_named(tmp_path):
     with pytest.raises(SourceError, match="cannot be opened as a Zarr store"):
         as_source(tmp_path / "x.zarr")
     zarr.create_group(store=str(tmp_path / "y.zarr"))
-    with pytest.raises(SourceError, match="it holds nothing"):
+    with pytest.raises(SourceError, match="it contains nothing"):
         as_source(tmp_path / "y.zarr")
 
 

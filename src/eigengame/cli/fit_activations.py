@@ -138,7 +138,7 @@ def fit_activations(
         refuse_target(target, (".safetensors",), force=force)
     from eigengame.sources.activations import activations
     from eigengame.sources.image_batches import MEAN, STD, image_batches
-    from eigengame.sources.torch.working_copy import played_on
+    from eigengame.sources.torch.working_copy import jax_device
 
     batch = BATCH if game.batch_size == "auto" else int(game.batch_size)
     colours = (_numbers(mean, "--mean") or MEAN, _numbers(std, "--std") or STD)
@@ -152,7 +152,7 @@ def fit_activations(
         loader,
         "**" if list_layers else asked,
         dtype=precision,
-        device=device or played_on(),
+        device=device or jax_device(),
         nonfinite=nonfinite,
         name=f"activations of {model}",
     )

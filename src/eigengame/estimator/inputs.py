@@ -16,7 +16,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 from eigengame.sources import Source, SourceError, as_source, is_paths, is_table, library_of
 from eigengame.sources._alleles import refuse_other_alleles
 from eigengame.sources.iterators import tensor_to_numpy
-from eigengame.sources.sparse import refuse_bad_places
+from eigengame.sources.sparse import check_indices
 
 SMALL = 2**18
 """Up to so many numbers a fit is played in float64, which costs nothing there."""
@@ -186,7 +186,7 @@ def to_numpy(X: Any) -> Any:
     if hasattr(X, "detach"):
         return tensor_to_numpy(X)
     if sparse.issparse(X):
-        refuse_bad_places(X, "X")
+        check_indices(X, "X")
     if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
         raise SourceError(
             f"X is a masked array with {np.ma.count_masked(X)} masked numbers, which would be read as if they were "

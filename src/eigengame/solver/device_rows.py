@@ -66,9 +66,9 @@ def first_nonfinite(source: Source, values: jax.Array, begin: int) -> None:
     row, column, found = (one.item() for one in _look(values))
     if not np.isfinite(found):
         raise ValueError(
-            f"{source.name}: {source.feature(column)} is {found} in row {begin + row}: look at the network and "
-            'its input, take dtype="float32" if it is half precision that cannot hold it, or leave such rows '
-            'out by nonfinite="skip" (or "zero").'
+            f"{source.name}: {source.describe_feature(column)} is {found} in row {begin + row}: look at the "
+            'network and its input, take dtype="float32" if it is half precision that cannot hold it, or leave '
+            'such rows out by nonfinite="skip" (or "zero").'
         )
 
 

@@ -97,14 +97,14 @@ class Run:
         )
         planned = made()
         try:
-            refuse_unless_fits(planned, feed.size, players, apart=source.room())
+            refuse_unless_fits(planned, feed.size, players, apart=source.free_bytes())
         except MemoryError:
             alone = source.on_device and place.mesh is None and jax.default_backend() != "cpu"
             plain = self.algorithm in ("auto", "remembered") and options.forget == 1
             if not (alone and plain and passes == 1):
                 raise
             planned, options = made(hosted=True), replace(options, hosted=True)
-            refuse_unless_fits(planned, feed.size, players, apart=source.room())
+            refuse_unless_fits(planned, feed.size, players, apart=source.free_bytes())
         call(self.watchers, "plan", planned)
         return options
 

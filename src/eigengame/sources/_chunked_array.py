@@ -1,4 +1,4 @@
-"""Arrays that lie in chunks: each chunk is read once in a pass, whatever the size of the blocks."""
+"""Chunked arrays on disk (HDF5, Zarr): a pass reads each chunk once, whatever the block size."""
 
 from __future__ import annotations
 
@@ -10,93 +10,94 @@ from typing import Any
 
 import numpy as np
 
-from eigengame.sources._base import Block, RandomAccess, SourceError, recut
-from eigengame.sources._stored_arrays import flat_shape, image_shape, native
+from eigengame.sources._base import Block, RandomAccess, SourceError, rechunk
+from eigengame.sources._stored_arrays import flat_shape, image_shape, to_native
 
-SPAN = 2**28
-"""Bytes of chunks that are held to cut blocks from."""
+MAX_SPAN_BYTES = 2**28
+"""Memory for the chunks that blocks are cut from."""
 
 
 class ChunkedArraySource(RandomAccess):
-    """Rows of an array on disk that is read by slices: `array[begin:end]`.
+    """Rows of an array on disk that is read by slices, `array[begin:end]`.
 
-    Blocks are cut from spans of whole chunks. Only where the chunks of some rows are together larger than
-    `SPAN`, as when each column is a chunk of its own, must they be read again and again.
+    Blocks are cut from spans of whole chunks. Chunks are read more than once only if the chunks of one span
+    of rows exceed `MAX_SPAN_BYTES`, for example if each column is a chunk.
 
     Parameters
     ----------
     name : str
     shape : tuple of int
-        Of the array; axes after the first are flattened.
+        Shape of the array. Axes after the first are flattened.
     dtype : dtype
-    chunks : tuple of int, optional
+    chunks : tuple of int or None
         Shape of a chunk.
     """
 
-    def __init__(self, name: str, shape: Any, dtype: Any, chunks: Any = None) -> None:
+    def __init__(self, name: str, shape: Any, dtype: Any, chunks: Any) -> None:
         self.name = name
         self.shape = flat_shape(name, shape, dtype)
         self.image_shape = image_shape(shape)
         self.dtype = np.dtype(dtype).newbyteorder("=")
-        most = max(SPAN // (self.shape[1] * self.dtype.itemsize), 1)
-        self.chunk = min(int(chunks[0]), most) if chunks else 1
+        max_rows = max(MAX_SPAN_BYTES // (self.shape[1] * self.dtype.itemsize), 1)
+        self.chunk = min(int(chunks[0]), max_rows) if chunks else 1
 
     @abc.abstractmethod
-    def opened(self) -> AbstractContextManager[Any]:
-        """Give the array, open for reading; each pass opens its own."""
+    def open_array(self) -> AbstractContextManager[Any]:
+        """Open the array for reading. Each pass opens its own."""
 
-    def remedy(self, array: Any) -> str:
-        """Say what may be wrong with an array that could not be read."""
+    def failure_cause(self, array: Any) -> str:
+        """Return the probable cause of a failed read, for the error message."""
         return "a chunk is damaged, or its codec is missing"
 
-    def fetched(self, array: Any, begin: int, end: int) -> np.ndarray:
-        """Return some rows of the open array as they lie in it."""
+    def fetch(self, array: Any, begin: int, end: int) -> np.ndarray:
+        """Return rows of the open array in their stored shape and dtype."""
         return np.asarray(array[begin:end])
 
     def read(self, begin: int, end: int) -> np.ndarray:
         """Return rows `begin` to `end`."""
-        with self.opened() as array:
+        with self.open_array() as array:
             return self._rows(array, begin, end)
 
     def read_columns(self, begin: int, end: int, first: int, last: int) -> np.ndarray:
-        """Return some columns of these rows, by the chunks they lie in; of pictures all are read."""
-        with self.opened() as array:
+        """Return columns of these rows. Of a table only the chunks with these columns are read."""
+        with self.open_array() as array:
             if array.ndim != 2:
                 return self._rows(array, begin, end)[:, first:last]
-            with self._told(array, begin, end):
-                return native(np.asarray(array[begin:end, first:last]))
+            with self._explain_errors(array, begin, end):
+                return to_native(np.asarray(array[begin:end, first:last]))
 
     def blocks(self, start: int, size: int) -> Iterator[Block]:
-        """Give the rows from `start` on in blocks of `size`."""
+        """Yield the rows from `start` on in blocks of `size` rows."""
         rows = self.shape[0]
         assert rows is not None
-        with self.opened() as array:
+        with self.open_array() as array:
             pieces = (
                 Block(self._rows(array, begin, end))
-                for begin, end in spans(start, rows, size, self.chunk)
+                for begin, end in chunk_spans(start, rows, size, self.chunk)
             )
-            yield from recut(pieces, 0, size)
+            yield from rechunk(pieces, 0, size)
 
     def _rows(self, array: Any, begin: int, end: int) -> np.ndarray:
-        """Return some rows of the open array, or say which could not be read."""
-        with self._told(array, begin, end):
-            return native(self.fetched(array, begin, end).reshape(end - begin, -1))
+        """Return rows of the open array, flattened and in native byte order."""
+        with self._explain_errors(array, begin, end):
+            return to_native(self.fetch(array, begin, end).reshape(end - begin, -1))
 
     @contextlib.contextmanager
-    def _told(self, array: Any, begin: int, end: int) -> Iterator[None]:
-        """Say which rows could not be read."""
+    def _explain_errors(self, array: Any, begin: int, end: int) -> Iterator[None]:
+        """Turn an error while reading rows into a `SourceError` that names them."""
         try:
             yield
         except MemoryError:
             raise
-        except Exception as error:  # codecs raise what they like
+        except Exception as error:  # codecs raise errors of any type
             raise SourceError(
-                f"{self.name}: rows {begin} to {end} cannot be read ({error}): {self.remedy(array)}."
+                f"{self.name}: rows {begin} to {end} cannot be read ({error}): "
+                f"{self.failure_cause(array)}."
             ) from error
 
 
-def spans(start: int, rows: int, size: int, chunk: int) -> Iterator[tuple[int, int]]:
-    """Give ranges of about `size` rows from `start` on that end where a chunk does."""
+def chunk_spans(start: int, rows: int, size: int, chunk: int) -> Iterator[tuple[int, int]]:
+    """Yield ranges of about `size` rows from `start` on that end at chunk boundaries."""
     step = max(size // chunk, 1) * chunk
     begin, end = start, start // chunk * chunk + step
     while begin < rows:

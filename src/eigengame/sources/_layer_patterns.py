@@ -1,4 +1,4 @@
-"""Names chosen by patterns, with a helpful word where nothing matches."""
+"""Selection of layers by name patterns."""
 
 from __future__ import annotations
 
@@ -9,54 +9,53 @@ from collections.abc import Sequence
 from eigengame.sources._base import SourceError
 
 TOKENS = re.compile(r"\*\*|\*|\?|\[[^\]]+\]|.")
-MEANT = {"**": ".*", "*": "[^.]*", "?": "[^.]"}
+WILDCARDS = {"**": ".*", "*": "[^.]*", "?": "[^.]"}
 
-
-FEW = 12
-"""Names that are listed in an error."""
+MAX_LISTED = 12
+"""Number of names that a message lists."""
 
 
 def matching(pattern: str, names: Sequence[str]) -> list[str]:
-    """Return the names that a pattern means.
+    """Return the names that match a pattern.
 
-    `*` and `?` stand for anything but a dot, so that `layer1.*` is the blocks of `layer1` and not what is
-    in them; `**` stands for anything, `[0-3]` and `[!0]` for one of some characters.
+    `*` and `?` match anything but a dot, so that `layer1.*` matches the blocks of `layer1` but not their
+    parts. `**` matches anything; `[0-3]` and `[!0]` match one character.
     """
     if pattern in names:
         return [pattern]
-    wanted = re.compile("".join(_translated(one) for one in TOKENS.findall(pattern)))
-    return [name for name in names if wanted.fullmatch(name)]
+    expression = re.compile("".join(_translate(token) for token in TOKENS.findall(pattern)))
+    return [name for name in names if expression.fullmatch(name)]
 
 
-def chosen(
+def match_all(
     patterns: Sequence[str], names: Sequence[str], owner: str, how: str
 ) -> dict[str, list[str]]:
-    """Return the names that each pattern means, and refuse one that means none.
+    """Return the names that match each pattern; raise if a pattern matches nothing.
 
     Parameters
     ----------
     patterns, names : sequence of str
     owner : str
-        Whose names they are.
+        Name of the network, for messages.
     how : str
-        How to list them.
+        Expression that lists the names, for messages.
     """
     found = {pattern: matching(pattern, names) for pattern in patterns}
     for pattern, matched in found.items():
         if not matched:
             near = difflib.get_close_matches(pattern, names, n=5, cutoff=0.4)
-            few = ", ".join(names) if len(names) <= FEW else f"{len(names)} others"
-            like = f"near it are {', '.join(near)}" if near else f"there are {few}"
+            few = ", ".join(names) if len(names) <= MAX_LISTED else f"{len(names)} others"
+            hint = f"similar names are {', '.join(near)}" if near else f"there are {few}"
             raise SourceError(
-                f"layers: {pattern!r} matches nothing in {owner}; {like}: {how} lists all."
+                f"layers: {pattern!r} matches nothing in {owner}; {hint}: {how} lists all."
             )
     if not found:
         raise SourceError(f"layers=[]: give at least one name or pattern; {how} lists all.")
     return found
 
 
-def _translated(token: str) -> str:
+def _translate(token: str) -> str:
     """Return one token of a pattern as a regular expression."""
-    if token in MEANT:
-        return MEANT[token]
+    if token in WILDCARDS:
+        return WILDCARDS[token]
     return token.replace("[!", "[^", 1) if len(token) > 1 else re.escape(token)

@@ -1,55 +1,35 @@
-"""Files elsewhere, by fsspec: rows of a plain array fetched as ranges of bytes."""
+"""Plain arrays in remote files: rows are fetched as ranges of bytes by fsspec."""
 
 from __future__ import annotations
 
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
 from eigengame.sources._base import RandomAccess, SourceError
 from eigengame.sources._digest import digest_of_files
-from eigengame.sources._stored_arrays import flat_shape, image_shape, native, stamp
-
-
-def file_system(url: str) -> tuple[Any, str]:
-    """Return the file system of an address, and the path within it."""
-    import fsspec
-
-    try:
-        files, inside = fsspec.core.url_to_fs(url)
-    except (ImportError, ValueError) as error:
-        raise SourceError(f"{url} cannot be reached: {error}.") from None
-    return files, inside
-
-
-def opened(url: str) -> IO[bytes]:
-    """Return a remote file, open for reading."""
-    files, inside = file_system(url)
-    try:
-        return files.open(inside, "rb")
-    except OSError as error:
-        raise SourceError(
-            f"{url} cannot be opened ({error}): check the address and the access to it."
-        ) from None
+from eigengame.sources._paths import file_stamp, file_system
+from eigengame.sources._stored_arrays import flat_shape, image_shape, to_native
 
 
 class RemoteArraySource(RandomAccess):
-    """Rows of a plain array in a remote file: each block is one range of bytes.
+    """Rows of a plain array in a remote file. Each block is one range of bytes.
 
     Parameters
     ----------
     url : str
-        An address that fsspec knows.
+        fsspec address.
     shape : tuple of int
-        Of the array; axes after the first are flattened.
+        Shape of the array. Axes after the first are flattened.
     dtype : dtype
+        Dtype of the stored numbers.
     offset : int
         Bytes before the first number.
     name : str, optional
     """
 
     def __init__(
-        self, url: str, shape: tuple[int, ...], dtype: Any, offset: int, name: str | None = None
+        self, url: str, shape: tuple[int, ...], dtype: Any, offset: int, name: str | None
     ) -> None:
         self.name = name or url
         self.shape = flat_shape(self.name, shape, dtype)
@@ -59,8 +39,8 @@ class RemoteArraySource(RandomAccess):
 
     def read(self, begin: int, end: int) -> np.ndarray:
         """Fetch rows `begin` to `end`."""
-        width = self.shape[1] * self._stored.itemsize
-        first, last = self._offset + begin * width, self._offset + end * width
+        row_bytes = self.shape[1] * self._stored.itemsize
+        first, last = self._offset + begin * row_bytes, self._offset + end * row_bytes
         files, inside = file_system(self._url)
         try:
             fetched = files.cat_file(inside, start=first, end=last)
@@ -70,15 +50,15 @@ class RemoteArraySource(RandomAccess):
             ) from None
         if len(fetched) < last - first:
             raise SourceError(
-                f"{self.name} is truncated: rows {begin} to {end} take {last - first} bytes, but "
-                f"{len(fetched)} are there; copy it again."
+                f"{self.name} is truncated: rows {begin} to {end} need {last - first} bytes, but the file "
+                f"has {len(fetched)}: copy it again."
             )
-        return native(np.frombuffer(fetched, self._stored).reshape(end - begin, -1))
+        return to_native(np.frombuffer(fetched, self._stored).reshape(end - begin, -1))
 
     def fingerprint(self) -> dict[str, Any]:
-        """Return shape, dtype, how numbers lie in the file, and what fsspec knows of it."""
-        lies = {"stored": self._stored.str, "offset": self._offset}
-        return super().fingerprint() | lies | stamp(self._url)
+        """Return shape, dtype, storage format, and fsspec's version of the file."""
+        storage = {"stored": self._stored.str, "offset": self._offset}
+        return super().fingerprint() | storage | file_stamp(self._url)
 
     def digest(self) -> str | None:
         """Return a digest of the file."""

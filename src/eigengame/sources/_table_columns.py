@@ -1,4 +1,4 @@
-"""Tables: which columns are the features, which one holds weights, and what dtype they share."""
+"""Columns of tables: which are features, which one holds weights, and their common dtype."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import numpy as np
 
 from eigengame.sources._base import Source, SourceError
 
-SHOWN = 8
-"""Columns that a message names before it says how many more there are."""
+MAX_LISTED = 8
+"""Number of columns that a message lists."""
 
 
 class Column(NamedTuple):
@@ -21,133 +21,128 @@ class Column(NamedTuple):
     Attributes
     ----------
     label : hashable
-        What it is called there.
-    holds : str
-        What it holds, as its library says it.
+    content : str
+        Description of its content, usually the type in its library.
     dtype : dtype or None
-        Of its numbers; None where it has none.
+        Dtype of its numbers; None if it does not hold numbers.
     """
 
     label: Hashable
-    holds: str
+    content: str
     dtype: np.dtype | None
 
 
-class Choice(NamedTuple):
-    """Columns by position: the features, the weights, and the dtype that the features share."""
-
-    features: list[int]
-    weights: int | None
-    dtype: np.dtype
-
-
 class ColumnOptions(NamedTuple):
-    """Columns as the user gave them; see `choose`."""
+    """Options `columns`, `weights` and `drop` of a table.
+
+    Attributes
+    ----------
+    columns : sequence of labels, one label, or None
+        Features, in this order. Defaults to all columns but the weights, the index and `drop`.
+    weights : label, optional
+        Column of sample weights. It is not a feature.
+    drop : sequence of labels, one label, or None
+        Columns that are not features. Cannot be combined with `columns`.
+
+    Notes
+    -----
+    If all labels are text, columns can also be given by number from 0.
+    """
 
     columns: Any = None
     weights: Any = None
     drop: Any = None
 
 
-def choose(
-    table: Sequence[Column],
-    columns: Any,
-    weights: Any,
-    name: str,
-    *,
-    drop: Any = None,
-    index: Sequence[int] = (),
-) -> Choice:
-    """Return the features and the weights of a table, all of them numbers.
+class ColumnChoice(NamedTuple):
+    """Positions of the features and of the weights, and the common dtype of the features."""
+
+    features: list[int]
+    weights: int | None
+    dtype: np.dtype
+
+
+def choose_columns(
+    table: Sequence[Column], options: ColumnOptions, name: str, index: Sequence[int] = ()
+) -> ColumnChoice:
+    """Return the features and weights of a table; raise if one of them does not hold numbers.
 
     Parameters
     ----------
     table : sequence of Column
-    columns : sequence of labels, one label, or None
-        The features, in this order; by default every column but the weights, the index and `drop`.
-    weights : label, optional
-        The column that says how often each row counts; it is no feature.
+    options : ColumnOptions
     name : str
-        Of the table, for messages.
-    drop : sequence of labels, one label, or None
-        Columns that are not features. Cannot be combined with `columns`.
+        Name of the table, for messages.
     index : sequence of int
-        Positions of columns that are features only if `columns` names them.
-
-    Notes
-    -----
-    Columns whose labels are all text can also be given by number from 0.
+        Positions of index columns, which are features only if `options.columns` names them.
     """
-    labels = [column.label for column in table]
-    features, weight = located(labels, columns, weights, name, drop=drop, index=index)
+    features, weight = locate_columns([column.label for column in table], options, name, index)
     for position in features if weight is None else [*features, weight]:
         if table[position].dtype is None:
             raise SourceError(_not_numbers(table, position, name))
     dtypes = [table[position].dtype for position in features]
-    return Choice(features, weight, np.result_type(*[one for one in dtypes if one is not None]))
+    common = np.result_type(*[one for one in dtypes if one is not None])
+    return ColumnChoice(features, weight, common)
 
 
-def located(
-    labels: Sequence[Hashable],
-    columns: Any,
-    weights: Any,
-    name: str,
-    *,
-    drop: Any = None,
-    index: Sequence[int] = (),
+def locate_columns(
+    labels: Sequence[Hashable], options: ColumnOptions, name: str, index: Sequence[int] = ()
 ) -> tuple[list[int], int | None]:
-    """Return the positions of the features and of the weights, by their labels; see `choose`."""
+    """Return the positions of the features and of the weights; see `choose_columns`."""
+    columns, weights, drop = options
     if columns is not None and drop is not None:
         raise SourceError(
-            f"{name}: columns={shown(columns)} and drop={shown(drop)} were both given: give the columns "
-            "to keep, or those to leave out."
+            f"{name}: columns={format_labels(columns)} and drop={format_labels(drop)} were both given: give "
+            "the columns to keep, or the columns to leave out."
         )
     weight = None if weights is None else _Labels(labels, name).position(weights)
-    dropped = set(positions_of(drop, labels, name))
+    dropped = set(column_positions(drop, labels, name))
     if columns is None:
         features = [i for i in range(len(labels)) if i not in dropped and i not in index]
     else:
-        features = positions_of(columns, labels, name)
+        features = column_positions(columns, labels, name)
     features = [position for position in features if position != weight]
     if not features:
-        beside = [labels[i] for i in index if i != weight and i not in dropped]
+        unused = [labels[i] for i in index if i != weight and i not in dropped]
         reason = (
-            f" beside the pandas index ({_listed(beside)}; columns= can name it)" if beside else ""
+            f" besides the pandas index ({_listed(unused)}; columns= can name it)" if unused else ""
         )
         raise SourceError(
-            f"{name}: no column is left for the features{reason}; it has {_listed(labels)}."
+            f"{name}: no column is left for the features{reason}; its columns are {_listed(labels)}."
         )
     return features, weight
 
 
-def left_out(
-    labels: Sequence[Hashable], columns: Any, weights: Any, drop: Any, index: Sequence[int]
+def omitted_index(
+    labels: Sequence[Hashable], options: ColumnOptions, index: Sequence[int]
 ) -> list[Hashable]:
-    """Return the labels of the index columns that were left out without the user naming them."""
-    if columns is not None:
+    """Return the labels of index columns that are left out although the options do not name them."""
+    if options.columns is not None:
         return []
-    named = [*positions_of(drop, labels, ""), *positions_of(weights, labels, "")]
+    named = [
+        *column_positions(options.drop, labels, ""),
+        *column_positions(options.weights, labels, ""),
+    ]
     return [labels[position] for position in index if position not in named]
 
 
-def positions_of(wanted: Any, labels: Sequence[Hashable], name: str) -> list[int]:
-    """Return the positions of columns by their labels: several, one, or none for None."""
+def column_positions(wanted: Any, labels: Sequence[Hashable], name: str) -> list[int]:
+    """Return the positions of one or several columns; an empty list for None."""
     if wanted is None:
         return []
-    one = isinstance(wanted, str) or not isinstance(wanted, Sequence | np.ndarray)
     known = _Labels(labels, name)
-    return [known.position(label) for label in ([wanted] if one else wanted)]
+    return [known.position(label) for label in ([wanted] if _is_one(wanted) else wanted)]
 
 
-def with_room_for_missing(dtype: np.dtype) -> np.dtype:
-    """Return a dtype that holds the same numbers, and NaN."""
+def nan_dtype(dtype: np.dtype) -> np.dtype:
+    """Return a dtype that can hold the same numbers and NaN."""
     if dtype.kind == "f":
         return dtype
     return np.dtype(np.float32 if dtype.itemsize <= 2 else np.float64)
 
 
-def checked_weights(weights: np.ndarray, name: str, row: int) -> np.ndarray:
-    """Return the weights of the rows from `row` on, refusing one that is no weight."""
+def check_weights(weights: np.ndarray, name: str, row: int) -> np.ndarray:
+    """Return the weights of the rows from `row` on; raise if one is negative or not finite."""
     wrong = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
     if len(wrong):
         raise SourceError(
@@ -157,16 +152,16 @@ def checked_weights(weights: np.ndarray, name: str, row: int) -> np.ndarray:
     return weights
 
 
-def described(labels: Sequence[Hashable]) -> str:
-    """Return labels as one short text that tells them from others, for fingerprints."""
+def describe_labels(labels: Sequence[Hashable]) -> str:
+    """Return labels as text for a fingerprint, shortened to a digest if it is long."""
     text = ", ".join(map(str, labels))
     if len(text) <= 200:
         return text
     return f"{len(labels)} columns, {hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 
-def digest_of_rows(source: Source) -> str:
-    """Return a digest of a few rows of a source that can be read from anywhere."""
+def digest_of_sample(source: Source) -> str:
+    """Return a digest of a few rows of a source with random access."""
     n = source.shape[0] or 0
     digest = hashlib.sha256()
     for row in np.unique(np.linspace(0, n - 1, min(n, 16)).astype(int)):
@@ -178,29 +173,30 @@ def digest_of_rows(source: Source) -> str:
 
 
 class _Labels:
-    """Labels of a table, to be found by name or, where all are text, by number."""
+    """Lookup of columns by label or, if all labels are text, by number."""
 
     def __init__(self, labels: Sequence[Hashable], name: str) -> None:
         self.labels, self.name = labels, name
-        self.where: dict[Hashable, list[int]] = {}
+        self.positions: dict[Hashable, list[int]] = {}
         for position, label in enumerate(labels):
-            self.where.setdefault(label, []).append(position)
-        self.texts = all(isinstance(label, str) for label in labels)
-        self.decimals = self.texts and any(str(label).isdecimal() for label in labels)
+            self.positions.setdefault(label, []).append(position)
+        self.all_text = all(isinstance(label, str) for label in labels)
+        self.any_decimal = self.all_text and any(str(label).isdecimal() for label in labels)
 
     def position(self, label: Any) -> int:
-        """Return the position of a column by its label, or by its number."""
+        """Return the position of a column."""
         label = label.item() if isinstance(label, np.generic) else label
-        found = self.where.get(label, [])
-        if isinstance(label, bool):  # which equals 0 or 1
+        found = self.positions.get(label, [])
+        if isinstance(label, bool):  # True equals 1 and False equals 0
             found = [position for position in found if self.labels[position] is label]
-        elif not found and self.texts:
+        elif not found and self.all_text:
             found = self._by_number(label)
         if not found:
             near = difflib.get_close_matches(str(label), map(str, self.labels), n=1)
             hint = f" (did you mean {near[0]!r}?)" if near else ""
             raise SourceError(
-                f"{self.name} has no column {label!r}{hint}: it has {_listed(list(self.where))}."
+                f"{self.name} has no column {label!r}{hint}: its columns are "
+                f"{_listed(list(self.positions))}."
             )
         if len(found) > 1:
             raise SourceError(
@@ -211,15 +207,15 @@ class _Labels:
     def _by_number(self, label: Any) -> list[int]:
         """Return the position that a number means among labels that are text.
 
-        Text, such as a command line gives, is a position only if no label is a number. A whole number that
-        is the position of one column and the name of another is refused.
+        Decimal text, as from a command line, is a position only if no label is decimal. An integer that is
+        the position of one column and the name of another is ambiguous and raises.
         """
         if isinstance(label, str):
-            placed = label.isdecimal() and not self.decimals and int(label) < len(self.labels)
-            return [int(label)] if placed else []
+            valid = label.isdecimal() and not self.any_decimal and int(label) < len(self.labels)
+            return [int(label)] if valid else []
         if not isinstance(label, int):
             return []
-        named = self.where.get(str(label), [])
+        named = self.positions.get(str(label), [])
         if not 0 <= label < len(self.labels):
             return named
         if named and named != [label]:
@@ -232,29 +228,33 @@ class _Labels:
 
 
 def _not_numbers(table: Sequence[Column], position: int, name: str) -> str:
-    """Return what is wrong with a column that holds no numbers, and what to ask for instead."""
+    """Return the message for a column that does not hold numbers."""
     column = table[position]
     numeric = [other.label for other in table if other.dtype is not None]
-    remedy = (
+    fix = (
         f"leave it out by drop={[column.label]!r} (--drop), or choose others, for example by "
-        f"columns={_listed(numeric, brackets=True)}"
+        f"columns={format_labels(numeric)}"
         if numeric
-        else "turn it into numbers first"
+        else "convert it to numbers first"
     )
-    return f"{name}: column {column.label!r} holds {column.holds}, not numbers: {remedy}."
+    return f"{name}: column {column.label!r} holds {column.content}, not numbers: {fix}."
 
 
-def shown(wanted: Any) -> str:
-    """Return what was given as columns, for a message; not all of it where it is long."""
-    if isinstance(wanted, str) or not isinstance(wanted, Sequence | np.ndarray):
+def _is_one(wanted: Any) -> bool:
+    """Return whether an option is one label, not a sequence of them."""
+    return isinstance(wanted, str) or not isinstance(wanted, Sequence | np.ndarray)
+
+
+def format_labels(wanted: Any) -> str:
+    """Return an option of one or several labels for a message, shortened if it is long."""
+    if _is_one(wanted):
         return repr(wanted)
-    return _listed(list(wanted), brackets=True)
+    few = ", ".join(repr(label) for label in wanted[:MAX_LISTED])
+    return f"[{few}{', ...' if len(wanted) > MAX_LISTED else ''}]"
 
 
-def _listed(labels: Sequence[Hashable], *, brackets: bool = False) -> str:
-    """Return labels for a message, not all of them where they are many."""
-    few = ", ".join(repr(label) for label in labels[:SHOWN])
-    if brackets:
-        return f"[{few}{', ...' if len(labels) > SHOWN else ''}]"
-    more = len(labels) - SHOWN
+def _listed(labels: Sequence[Hashable]) -> str:
+    """Return labels for a message, shortened if there are many."""
+    few = ", ".join(repr(label) for label in labels[:MAX_LISTED])
+    more = len(labels) - MAX_LISTED
     return f"{few} and {more} more" if more > 0 else few

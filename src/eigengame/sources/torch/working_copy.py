@@ -1,4 +1,4 @@
-"""Where a torch network runs, in which precision, and the copy that does so: the user's own stays as it is."""
+"""Device, precision and memory format of a torch network, and the copy that has them."""
 
 from __future__ import annotations
 
@@ -14,41 +14,44 @@ from eigengame.sources._base import SourceError
 HALVES = ("bfloat16", "float16")
 
 
-def device_of(model: Any, asked: Any, name: str) -> Any:
-    """Return the torch device that a network runs on: its own, or the one asked for; JAX must play there."""
+def device_of(model: Any, device: Any, name: str) -> Any:
+    """Return the torch device to run on: the given one, or that of the network.
+
+    Raise if it is not the device that JAX uses.
+    """
     import torch
 
-    there = {str(one.device) for one in itertools.chain(model.parameters(), model.buffers())}
-    if asked is None and len(there) > 1:
+    current = {str(one.device) for one in itertools.chain(model.parameters(), model.buffers())}
+    if device is None and len(current) > 1:
         raise SourceError(
-            f"{name} is on several devices ({', '.join(sorted(there))}): give device=, and a copy of all of "
-            "it goes there."
+            f"{name} is on several devices ({', '.join(sorted(current))}): give device= to run a copy on one."
         )
-    if asked is None and there == {"meta"}:
+    if device is None and current == {"meta"}:
         raise SourceError(f"{name} has no weights: it is on device meta; load some first.")
-    device = torch.device(asked if asked is not None else there.pop() if there else played_on())
-    if device.type == "cuda" and device.index is None:
-        device = torch.device("cuda", torch.cuda.current_device())
-    if str(device) != played_on():
+    found = torch.device(
+        device if device is not None else current.pop() if current else jax_device()
+    )
+    if found.type == "cuda" and found.index is None:
+        found = torch.device("cuda", torch.cuda.current_device())
+    if str(found) != jax_device():
+        fix = "JAX_PLATFORMS=cpu" if found.type == "cpu" else 'pip install "jax[cuda12]"'
         raise SourceError(
-            f"{name} runs on {device}, but JAX plays on {played_on()}: give device={played_on()!r}, and a "
-            f"copy of the network goes there, or let JAX play on {device} ("
-            + ("JAX_PLATFORMS=cpu" if device.type == "cpu" else 'pip install "jax[cuda12]"')
-            + ")."
+            f"{name} runs on {found}, but JAX uses {jax_device()}: give device={jax_device()!r} to run a copy "
+            f"of the network there, or let JAX use {found} ({fix})."
         )
-    return device
+    return found
 
 
-def played_on() -> str:
-    """Return the device that JAX plays on, by torch's name for it."""
+def jax_device() -> str:
+    """Return torch's name of the device that JAX uses."""
     device = next(iter(jax.device_put(np.zeros(())).devices()))
     if device.platform in ("gpu", "cuda", "rocm"):
         return f"cuda:{device.local_hardware_id}"
     return str(device.platform)
 
 
-def precision_of(dtype: Any, device: Any) -> str:
-    """Return the name of the rows' dtype: for "auto" bfloat16 on an accelerator, float32 on the host."""
+def dtype_name(dtype: Any, device: Any) -> str:
+    """Return the name of the rows' dtype; "auto" is float32 on a CPU and bfloat16 on an accelerator."""
     name = dtype if isinstance(dtype, str) else str(dtype).rpartition(".")[2].rstrip("'>")
     if name == "auto":
         return "float32" if device.type == "cpu" else "bfloat16"
@@ -57,20 +60,20 @@ def precision_of(dtype: Any, device: Any) -> str:
     return name
 
 
-def wants_channels_last(asked: Any, dtype: str, device: Any) -> bool:
-    """Return whether pictures have their channels last in memory: "auto" in half precision on a GPU."""
-    if asked == "auto":
+def use_channels_last(option: Any, dtype: str, device: Any) -> bool:
+    """Return whether images have channels last in memory; "auto" means half precision on a GPU."""
+    if option == "auto":
         return dtype in HALVES and device.type != "cpu"
-    if not isinstance(asked, bool):
-        raise SourceError(f'channels_last={asked!r}: give True, False or "auto".')
-    return asked
+    if not isinstance(option, bool):
+        raise SourceError(f'channels_last={option!r}: give True, False or "auto".')
+    return option
 
 
 def working_copy(model: Any, name: str, dtype: str, device: Any, channels_last: bool) -> Any:
-    """Return the network to run: the user's own where nothing has to change, else a copy.
+    """Return the network to run: the given one if nothing has to change, else a copy.
 
-    Convolutions and linear layers are brought to half precision; everything else keeps its own, norms
-    above all, and autocast sees to it that they meet.
+    In half precision only convolutions and linear layers are converted. Autocast converts between them and
+    the other layers, for example norms, which keep their precision.
     """
     import torch
 
@@ -79,14 +82,14 @@ def working_copy(model: Any, name: str, dtype: str, device: Any, channels_last: 
         return model
     try:
         own = copy.deepcopy(model).to(device).eval()
-    except Exception as error:  # a module may hold anything
+    except Exception as error:  # a module may contain anything
         raise SourceError(
-            f"{name} cannot be copied ({error}), and a copy is what is brought to {dtype} on {device}: give "
-            'dtype="float32", channels_last=False and no device to run the network as it is.'
+            f"{name} cannot be copied ({error}), and only a copy can be converted to {dtype} on {device}: give "
+            'dtype="float32", channels_last=False and no device to run the network without a copy.'
         ) from None
     if dtype in HALVES:
-        multiplied = (torch.nn.Linear, torch.nn.modules.conv._ConvNd)
+        converted = (torch.nn.Linear, torch.nn.modules.conv._ConvNd)
         for module in own.modules():
-            if isinstance(module, multiplied):
+            if isinstance(module, converted):
                 module.to(getattr(torch, dtype))
     return own.to(memory_format=torch.channels_last) if channels_last else own
