@@ -381,7 +381,7 @@ def ragged():
         (lambda: game().fit(with_nan()), r"block 3\[200, 3\] is nan: remove or fill"),
         (lambda: game().fit(ragged()), "block 1 has 39 features, but 40 were expected"),
         (lambda: game().fit(BLOCKS.astype(str)), "dtype <U32: give numbers"),
-        (lambda: game().fit(dask.delayed(X)), r"a dask Delayed\w* is no table"),
+        (lambda: game().fit(dask.delayed(X)), r"a dask Delayed\w* is not a table"),
         (lambda: game(algorithm="oja").fit(BLOCKS), "algorithm='oja' plays batch after batch"),
         (lambda: game(forget=0.9).fit(BLOCKS), "forget=0.9 is by the order of rows"),
         (lambda: game(mesh="auto").fit(BLOCKS), "mesh='auto'.*leave mesh out"),

@@ -28,7 +28,7 @@ def test_columns_come_by_name_or_number_in_the_order_asked_for(columns):
 def test_columns_may_be_marked():
     marks = np.array([True, False, False, True, False, True])
     np.testing.assert_array_equal(rows_of(prepare(X, columns=marks)), X[:, marks])
-    with pytest.raises(SourceError, match=r"2 marks, but X has 6 features"):
+    with pytest.raises(SourceError, match=r"2 values, but X has 6 features"):
         prepare(X, columns=[True, False])
 
 
@@ -54,7 +54,7 @@ def test_the_rows_of_the_source_are_never_written_to():
         ([0, 6, -7], r"has no 6, -7 among its 6 features"),
         ([], "columns is empty"),
         ("abc", "give a list of columns"),
-        ([1.5], r"columns has 1\.5: give names or whole numbers"),
+        ([1.5], r"columns contains 1\.5: give names or integers"),
     ],
 )
 def test_columns_that_are_not_there_are_named(columns, said):

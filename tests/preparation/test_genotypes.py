@@ -70,5 +70,5 @@ def test_what_is_no_call_is_refused_by_row_and_column(value):
 
 @pytest.mark.parametrize("other", [{"missing": "skip"}, {"counts": "log1p"}, {"scale": "two-pass"}])
 def test_other_steps_are_refused_beside_it(other):
-    with pytest.raises(ValueError, match=r"genotypes=True with .*leave these out"):
+    with pytest.raises(ValueError, match=r"genotypes=True with .*leave out the other options"):
         prepare(calls(4), genotypes=True, **other)

@@ -97,7 +97,7 @@ def test_a_missing_value_is_refused_by_the_name_of_its_feature():
 def test_infinity_is_refused_under_every_policy(policy, value):
     x = np.ones((40, 6))
     x[9, 2], x[8, 2] = value, np.nan if policy != "raise" else 1.0
-    with pytest.raises(SourceError, match=r"row 9, column 2 is -?inf, which no policy takes"):
+    with pytest.raises(SourceError, match=r"row 9, column 2 is -?inf, which is not a missing value"):
         rows_of(prepare(x, missing=policy))
 
 
@@ -108,7 +108,7 @@ def test_large_numbers_whose_sum_is_infinite_are_not_missing():
 
 def test_means_need_data_that_can_be_read_again():
     stream = (np.ones((2, 3)) for _ in range(3))
-    with pytest.raises(SourceError, match=r"can be read once, and missing='mean' needs a pass"):
+    with pytest.raises(SourceError, match=r"can be read once, and missing='mean' needs an extra pass"):
         prepare(stream, missing="mean")
 
 

@@ -56,7 +56,7 @@ def test_data_prepared_alike_is_not_prepared_twice(fitted):
     x, pca = fitted
     alike = prepare(x, counts="log1p", scale="two-pass")
     assert_close(pca.transform(alike), pca.transform(x))
-    with pytest.raises(SourceError, match="prepared by steps of its own"):
+    with pytest.raises(SourceError, match="other preparation steps than the model"):
         pca.transform(prepare(x, counts="log1p"))
 
 

@@ -109,7 +109,7 @@ def test_data_prepared_alike_is_left_as_it_is_and_otherwise_refused():
     prepared = prepare(x, scale="two-pass")
     assert prepared.preparation.over(prepared) is prepared
     with pytest.raises(
-        SourceError, match=r"prepared by steps of its own.*give it as it was before"
+        SourceError, match=r"other preparation steps than the model: give the unprepared data"
     ):
         prepared.preparation.over(prepare(counts(10), scale="two-pass"))
 

@@ -72,7 +72,7 @@ def test_scale_learns_from_what_the_steps_before_it_give():
 def test_two_passes_need_data_that_can_be_read_again():
     stream = (np.ones((2, 3)) for _ in range(3))
     with pytest.raises(
-        SourceError, match=r"scale='two-pass' needs a pass of its own.*a part of it"
+        SourceError, match=r"scale='two-pass' needs an extra pass.*a part of it"
     ):
         prepare(stream, scale="two-pass")
 

@@ -181,7 +181,7 @@ def test_a_model_keeps_its_layers(pca, source, tmp_path):
 
 
 def test_rows_on_the_device_are_not_prepared(source):
-    assert "stay on the device, where nothing is prepared" in error_of(prepare, source)
+    assert "stay on the device and cannot be prepared" in error_of(prepare, source)
 
 
 def test_a_stopped_fit_goes_on_to_the_same_bits(source, pca, tmp_path):

@@ -112,5 +112,5 @@ def test_an_idx_file_that_is_longer_than_its_header_says_is_refused(tmp_path):
     path.write_bytes(gzip.compress(content))
     with pytest.raises(SourceError, match="its header describes"):
         as_source(plain)
-    with pytest.raises(SourceError, match="goes on after the last row"):
+    with pytest.raises(SourceError, match="continues after the last row"):
         rows(path)

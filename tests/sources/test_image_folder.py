@@ -146,7 +146,7 @@ def test_a_folder_of_something_else_says_what_was_seen(tmp_path):
         (tmp_path / name).write_text("hello")
     with pytest.raises(SourceError, match=r"holds 2 \.doc, 1 .*1 .*: give a folder of"):
         as_source(tmp_path)
-    with pytest.raises(SourceError, match="no folder"):
+    with pytest.raises(SourceError, match="not a folder"):
         open_folder(tmp_path / "a.doc")
     (tmp_path / "a.png").write_text("hello")
     (tmp_path / "a.parquet").write_text("hello")

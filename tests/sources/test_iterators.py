@@ -146,7 +146,7 @@ def test_single_numbers_are_refused():
 def test_sparse_and_dense_pieces_do_not_mix():
     with pytest.raises(SourceError, match="first piece is dense, but the one at row 4 is sparse"):
         rows_read(as_source([X[:4], sparse.csr_array(X[4:])]))
-    with pytest.raises(SourceError, match="sparse at first, but the one at row 4 is dense"):
+    with pytest.raises(SourceError, match="first piece is sparse, but the one at row 4 is dense"):
         rows_read(as_source([sparse.csr_array(X[:4]), X[4:]]))
 
 

@@ -439,7 +439,7 @@ def test_a_recording_is_replayed_on_new_inputs_of_its_kind_alone():
     assert float(first["x"].sum()) == 8
 
 
-def test_what_cannot_be_graphs_is_run_as_it_is():
+def test_a_network_that_cannot_be_recorded_runs_without_a_graph():
     replay, ran = Recording(can=False), []
     for value in range(3):
         replay(0, torch.full((2,), float(value)), lambda inputs: ran.append(float(inputs.sum())))

@@ -62,7 +62,7 @@ def test_a_replayed_forward_gives_the_same_rows(dtype: str, nonfinite: Any) -> N
     assert len(replay._graphs) == 3
 
 
-def test_what_cannot_be_graphs_runs_as_it_is() -> None:
+def test_a_network_that_cannot_be_recorded_runs_without_a_graph() -> None:
     network, given = made(branches=True), pictures()
     source = activations(network, given, dtype="float32")
     plain = activations(network, given, dtype="float32", replay=False)

@@ -169,9 +169,9 @@ def opened_for_fit(data: str, opening: Opening, preparing: Preparing) -> Any:
         names, dropped = names if totals else None, None
     with _warnings_said():
         if names is not None and totals:
-            from eigengame.preparation.prepared_source import opened_whole
+            from eigengame.preparation.opening import open_all_columns
 
-            source = opened_whole(data, **options)
+            source = open_all_columns(data, **options)
         else:
             source = as_source(data, **options)
     if preparing.shuffle is not None:

@@ -1,4 +1,4 @@
-"""What every step of a preparation is: learnt once, applied to any block, kept as JSON and arrays."""
+"""The interface of preparation steps: learnt once, applied to any block, stored as JSON and arrays."""
 
 from __future__ import annotations
 
@@ -9,43 +9,59 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from eigengame.preparation.stored_values import cells, first_place
+from eigengame.preparation.stored_values import first_position, stored
 from eigengame.sources import Block
 
 
 class BadValue(ValueError):
-    """A value that a step refuses, by its place in the block; who reads the source knows the rest."""
+    """A value that a step refuses. The reader of the source adds the place to the message.
 
-    def __init__(self, block: Block, chosen: np.ndarray, problem: str) -> None:
-        self.row, self.column = first_place(block.values, chosen)
-        value = cells(block.values).ravel()[np.flatnonzero(chosen)[0]]
+    Parameters
+    ----------
+    block : Block
+    bad : bool array of the shape of the stored values
+    problem : str
+        End of the message.
+
+    Attributes
+    ----------
+    row, column : int
+        Position of the first bad value in the block.
+    """
+
+    def __init__(self, block: Block, bad: np.ndarray, problem: str) -> None:
+        self.row, self.column = first_position(block.values, bad)
+        value = stored(block.values).ravel()[np.flatnonzero(bad)[0]]
         super().__init__(f"is {value}, {problem}")
 
 
 class TrainingData(Protocol):
-    """Rows that a step may learn from: those that the steps before it give."""
+    """Rows from which a step learns: the output of the previous steps."""
 
     name: str
     shape: tuple[int | None, int]
     feature_names: Sequence[str] | None
 
     def fold(self, add: Callable[[Any, Block], Any], start: Any, why: str) -> Any:
-        """Return the carry after one pass, or raise where none is to be had; `why` says what for."""
+        """Return `add` folded over all blocks in one pass, beginning with `start`.
+
+        `why` names the option that needs the pass, for the error if a second pass is not possible.
+        """
         ...
 
 
 @dataclass(frozen=True, eq=False)
-class Step(abc.ABC):
-    """One step of a preparation: an immutable value, learnt or not.
+class PreparationStep(abc.ABC):
+    """One immutable step of a preparation.
 
     Attributes
     ----------
     kind : str
-        Its name in a model file.
+        Name of the step in a model file.
     floating : bool
-        Whether whole numbers become fractions.
+        Whether integers become floats.
     dense : bool
-        Whether sparse blocks become dense ones.
+        Whether sparse blocks become dense.
     """
 
     kind: ClassVar[str]
@@ -62,37 +78,37 @@ class Step(abc.ABC):
         """Whether the step computes new numbers, which depend on the precision of the block."""
         return self.floating
 
-    def learn(self, source: TrainingData) -> Step:
-        """Return the step with what it needs to know of the data; most need nothing."""
+    def learn(self, source: TrainingData) -> PreparationStep:
+        """Return the step with its learnt parameters. Most steps have none."""
         return self
 
     @abc.abstractmethod
     def apply(self, block: Block) -> Block:
-        """Return the block made ready. Neither the block nor the step is changed."""
+        """Return the transformed block. Neither the block nor the step is changed."""
 
     def names(self, names: Sequence[str] | None) -> Sequence[str] | None:
-        """Return the names of the features after it."""
+        """Return the names of the features after the step."""
         return names
 
     def width(self, d: int) -> int:
-        """Return the number of features after it."""
+        """Return the number of features after the step."""
         return d
 
     def before(self, column: int) -> int:
-        """Return where a feature stood before it."""
+        """Return the position of a feature before the step."""
         return column
 
     def facts(self) -> dict[str, Any]:
-        """Return the step as plain JSON, less its arrays."""
-        held = {one.name: getattr(self, one.name) for one in fields(self)}
+        """Return the step as plain JSON, without its arrays."""
+        values = {one.name: getattr(self, one.name) for one in fields(self)}
         plain = {
             name: list(value) if isinstance(value, tuple) else value
-            for name, value in held.items()
+            for name, value in values.items()
             if not isinstance(value, np.ndarray)
         }
         return {"kind": self.kind} | plain
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Return the arrays of the step by name."""
-        held = {one.name: getattr(self, one.name) for one in fields(self)}
-        return {name: value for name, value in held.items() if isinstance(value, np.ndarray)}
+        values = {one.name: getattr(self, one.name) for one in fields(self)}
+        return {name: value for name, value in values.items() if isinstance(value, np.ndarray)}

@@ -1,6 +1,6 @@
-"""The numbers that a block stores, dense or sparse, so that a step is one formula for both.
+"""Stored values of dense and sparse blocks, so that a step is one formula for both.
 
-Dense values store all of them, as an array (m, d); CSR values store `data`, as an array (nnz,).
+A dense block stores an array (m, d). A CSR block stores its entries, an array (nnz,).
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from scipy import sparse
 from eigengame.sources import Block
 
 
-def tidy(block: Block) -> Block:
-    """Return the block with an array, or a CSR array that stores each place once."""
+def canonical(block: Block) -> Block:
+    """Return the block with a NumPy array, or a CSR array without duplicate entries."""
     if not sparse.issparse(block.values):
         return Block(np.asarray(block.values), block.weights)
     values = sparse.csr_array(block.values)
@@ -24,61 +24,61 @@ def tidy(block: Block) -> Block:
     return Block(values, block.weights)
 
 
-def in_float64(block: Block) -> Block:
-    """Return the block with its numbers in float64; a block that has them so is returned as it is."""
-    numbers = cells(block.values)
+def to_float64(block: Block) -> Block:
+    """Return the block with its values in float64; it is copied only if necessary."""
+    numbers = stored(block.values)
     if numbers.dtype == np.float64:
         return block
-    return Block(with_cells(block.values, numbers.astype(np.float64)), block.weights)
+    return Block(with_stored(block.values, numbers.astype(np.float64)), block.weights)
 
 
-def cells(values: Any) -> np.ndarray:
-    """Return the stored numbers; not to be written to."""
+def stored(values: Any) -> np.ndarray:
+    """Return the stored values. Do not write to them."""
     return values.data if sparse.issparse(values) else values
 
 
-def with_cells(values: Any, numbers: np.ndarray) -> Any:
-    """Return values of the same shape that store other numbers."""
+def with_stored(values: Any, numbers: np.ndarray) -> Any:
+    """Return a matrix of the same structure with other stored values."""
     if not sparse.issparse(values):
         return numbers
     return sparse.csr_array((numbers, values.indices, values.indptr), shape=values.shape)
 
 
-def by_column(values: Any, figures: np.ndarray) -> np.ndarray:
-    """Return one figure for each column (d,) beside the stored numbers."""
-    return figures[values.indices] if sparse.issparse(values) else figures
+def per_column(values: Any, numbers: np.ndarray) -> np.ndarray:
+    """Return one number per column (d,) in a shape that broadcasts with the stored values."""
+    return numbers[values.indices] if sparse.issparse(values) else numbers
 
 
-def by_row(values: Any, figures: np.ndarray) -> np.ndarray:
-    """Return one figure for each row (m,) beside the stored numbers."""
+def per_row(values: Any, numbers: np.ndarray) -> np.ndarray:
+    """Return one number per row (m,) in a shape that broadcasts with the stored values."""
     if sparse.issparse(values):
-        return np.repeat(figures, np.diff(values.indptr))
-    return figures[:, None]
+        return np.repeat(numbers, np.diff(values.indptr))
+    return numbers[:, None]
 
 
 def column_sums(values: Any, numbers: np.ndarray) -> np.ndarray:
-    """Return the sums (d,) of numbers that stand where the stored ones do."""
+    """Return the column sums (d,) of numbers at the positions of the stored values."""
     if sparse.issparse(values):
         return np.bincount(values.indices, numbers, minlength=values.shape[1])
     return numbers.sum(axis=0, dtype=np.float64)
 
 
 def row_sums(values: Any, numbers: np.ndarray) -> np.ndarray:
-    """Return the sums (m,) of numbers that stand where the stored ones do."""
+    """Return the row sums (m,) of numbers at the positions of the stored values."""
     if sparse.issparse(values):
-        row = by_row(values, np.arange(values.shape[0]))
+        row = per_row(values, np.arange(values.shape[0]))
         return np.bincount(row, numbers, minlength=values.shape[0])
     return numbers.sum(axis=1, dtype=np.float64)
 
 
-def first_place(values: Any, chosen: np.ndarray) -> tuple[int, int]:
-    """Return row and column of the first stored number that is chosen."""
-    at = int(np.flatnonzero(chosen)[0])
+def first_position(values: Any, mask: np.ndarray) -> tuple[int, int]:
+    """Return row and column of the first stored value for which a mask is True."""
+    first = int(np.flatnonzero(mask)[0])
     if not sparse.issparse(values):
-        return divmod(at, values.shape[1])
-    return int(np.searchsorted(values.indptr, at, side="right")) - 1, int(values.indices[at])
+        return divmod(first, values.shape[1])
+    return int(np.searchsorted(values.indptr, first, side="right")) - 1, int(values.indices[first])
 
 
-def weights_of(block: Block) -> np.ndarray:
-    """Return how often each row counts, shape (m,)."""
+def row_weights(block: Block) -> np.ndarray:
+    """Return the sample weights (m,), which are 1 if the block has none."""
     return np.ones(len(block)) if block.weights is None else np.asarray(block.weights, np.float64)
