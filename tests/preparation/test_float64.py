@@ -1,4 +1,4 @@
-"""Preparation in float64, for fits that are played or measured in float64."""
+"""Preparation in float64, for fits in float64."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ def standardised(calls):
 
 
 @pytest.mark.parametrize("dtype", ["int8", "float32"])
-def test_genotypes_are_standardised_in_float64_where_that_is_needed(dtype):
+def test_genotypes_are_standardised_in_float64_if_needed(dtype):
     prepared = prepare(CALLS.astype(dtype), genotypes=True)
     assert prepared.dtype == np.float32
     precise = prepared.in_float64()
@@ -64,7 +64,7 @@ def test_sources_that_only_read_numbers_return_themselves():
 
 
 class Thirds(ArraySource):
-    """Rows that are divided by three as they are read."""
+    """Rows that are divided by three when they are read."""
 
     def read(self, begin, end):
         return self.data[begin:end] / np.asarray(3, self.data.dtype)
@@ -73,7 +73,7 @@ class Thirds(ArraySource):
         return Thirds(self.data.astype(np.float64))
 
 
-def test_sources_of_other_sources_pass_it_on():
+def test_wrapping_sources_pass_float64_on():
     x = counts(4).astype(np.float32)
     parts = [Thirds(x[:20]), Thirds(x[20:])]
     wrapped = [

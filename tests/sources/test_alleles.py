@@ -1,4 +1,4 @@
-"""Genotypes of other alleles, or of SNPs in another order, are refused by a model and beside other files."""
+"""Genotypes with other alleles, or with SNPs in another order, are refused by models and in lists of files."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ CALLS = np.random.default_rng(0).binomial(2, [0.2, 0.3, 0.4, 0.5, 0.6, 0.7], (N,
 
 
 def bed(path, order=range(D), first=FIRST, second=SECOND):
-    """Write calls with some order of the SNPs, and alleles by place."""
+    """Write calls with a given order of the SNPs, and their alleles."""
     properties = {
         "sid": [IDS[i] for i in order],
         "allele_1": [first[i] for i in order],
@@ -76,7 +76,7 @@ def test_the_same_snps_are_accepted_and_so_is_an_allele_that_does_not_occur(fitt
     scores = pca.transform(fitted[1])
     unknown = bed(tmp_path / "new.bed", first=replaced(FIRST, rs1="0"))
     np.testing.assert_array_equal(pca.transform(unknown), scores)
-    # An array has no alleles. Its whole numbers are prepared in float64, those of the file in float32.
+    # An array has no alleles. Its integers are prepared in float64, those of the file in float32.
     np.testing.assert_allclose(pca.transform(CALLS), scores, atol=1e-5)
 
 

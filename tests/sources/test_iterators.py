@@ -1,4 +1,4 @@
-"""Streams of arrays: read once or again, in pieces of any length, and what is refused."""
+"""Iterables of arrays: read once or several times, in pieces of any length, and errors."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -37,7 +37,7 @@ def test_a_generator_can_begin_at_a_row():
     np.testing.assert_array_equal(rows_read(as_source(iter(PIECES)), start=19), X[19:])
 
 
-def test_an_object_whose_iter_begins_anew_is_read_again():
+def test_an_object_whose_iter_starts_again_is_read_again():
     class Pieces:
         def __iter__(self):
             return iter(PIECES)
@@ -73,7 +73,7 @@ def test_a_list_of_vectors_in_a_piece_is_all_of_its_rows():
     np.testing.assert_array_equal(all_rows(iter([list(X[:20]), list(X[20:])])), X)
 
 
-def test_nested_lists_and_pictures_are_taken_as_rows():
+def test_nested_lists_and_images_are_taken_as_rows():
     np.testing.assert_array_equal(all_rows(iter([X[:9].tolist(), X[9:].tolist()])), X)
     pictures = np.arange(4 * 3 * 2 * 2).reshape(4, 3, 2, 2)
     np.testing.assert_array_equal(all_rows(iter([pictures])), pictures.reshape(4, 12))
@@ -107,7 +107,7 @@ def test_a_first_piece_without_features_is_refused():
     assert "no features" in error_of(as_source, iter([np.empty((3, 0))]))
 
 
-def test_a_change_of_width_names_the_row():
+def test_a_change_of_width_is_reported_with_the_row():
     source = as_source([X[:10], X[:5, :4]])
     with pytest.raises(
         SourceError, match=r"first rows have 5 features, but the piece at row 10 .*\(5, 4\)"
@@ -115,7 +115,7 @@ def test_a_change_of_width_names_the_row():
         rows_read(source)
 
 
-def test_rows_before_a_change_of_width_are_still_given():
+def test_rows_before_a_change_of_width_are_read():
     blocks = as_source([X[:10], X[:5, :4]]).blocks(0, 10)
     np.testing.assert_array_equal(next(blocks).values, X[:10])
     with pytest.raises(SourceError):
@@ -125,7 +125,7 @@ def test_rows_before_a_change_of_width_are_still_given():
 @pytest.mark.parametrize(
     "odd", ["abc", ["a", "b"], np.array([["a", "b"]]), {"a": 1}, None, object()]
 )
-def test_what_is_not_numbers_is_refused(odd):
+def test_data_that_is_not_numeric_is_refused(odd):
     with pytest.raises(SourceError, match="numbers"):
         as_source(iter([odd]))
     source = IteratorSource(iter([X[:4], odd]), "my stream")
@@ -133,7 +133,7 @@ def test_what_is_not_numbers_is_refused(odd):
         rows_read(source)
 
 
-def test_ragged_lists_name_the_row():
+def test_ragged_lists_are_reported_with_the_row():
     source = as_source(iter([[[1.0, 2.0], [3.0, 4.0]], [[1.0, 2.0], [3.0]]]))
     with pytest.raises(SourceError, match=r"at row 2 .* rows of one length"):
         rows_read(source)
@@ -160,7 +160,7 @@ def test_an_error_in_the_stream_itself_is_not_hidden():
 
 
 class OtherArray:
-    """An array of another library, such as xarray's."""
+    """An array of another library, for example xarray."""
 
     def __init__(self, array):
         self._array, self.shape, self.ndim = array, array.shape, array.ndim
@@ -171,7 +171,7 @@ class OtherArray:
 
 
 @pytest.mark.parametrize("make", [np.asarray, OtherArray, jnp.asarray, lambda x: x.tolist()])
-def test_arrays_with_more_than_two_axes_are_refused_and_reshape_is_named(make):
+def test_arrays_with_more_than_two_axes_are_refused_with_reshape_as_the_fix(make):
     deep = make(X.reshape(37, 5, 1))
     for read in (as_source, prepare):
         with pytest.raises(SourceError, match=r"shape \(37, 5, 1\).*reshape\(len\(x\), -1\)"):
