@@ -150,7 +150,7 @@ def test_other_folders_are_refused_with_their_content(tmp_path):
         open_folder(tmp_path / "a.doc")
     (tmp_path / "a.png").write_text("hello")
     (tmp_path / "a.parquet").write_text("hello")
-    with pytest.raises(SourceError, match="pictures and Parquet files"):
+    with pytest.raises(SourceError, match="images and Parquet files"):
         as_source(tmp_path)
 
 

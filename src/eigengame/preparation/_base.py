@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -14,20 +14,7 @@ from eigengame.sources import Block
 
 
 class BadValue(ValueError):
-    """A value that a step refuses. The reader of the source adds the place to the message.
-
-    Parameters
-    ----------
-    block : Block
-    bad : bool array of the shape of the stored values
-    problem : str
-        End of the message.
-
-    Attributes
-    ----------
-    row, column : int
-        Position of the first bad value in the block.
-    """
+    """A refused value, with its row and column in the block. `PreparedSource` completes the message."""
 
     def __init__(self, block: Block, bad: np.ndarray, problem: str) -> None:
         self.row, self.column = first_position(block.values, bad)
@@ -100,15 +87,13 @@ class PreparationStep(abc.ABC):
 
     def facts(self) -> dict[str, Any]:
         """Return the step as plain JSON, without its arrays."""
-        values = {one.name: getattr(self, one.name) for one in fields(self)}
         plain = {
             name: list(value) if isinstance(value, tuple) else value
-            for name, value in values.items()
+            for name, value in vars(self).items()
             if not isinstance(value, np.ndarray)
         }
         return {"kind": self.kind} | plain
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Return the arrays of the step by name."""
-        values = {one.name: getattr(self, one.name) for one in fields(self)}
-        return {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
+        return {name: value for name, value in vars(self).items() if isinstance(value, np.ndarray)}

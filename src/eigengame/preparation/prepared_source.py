@@ -126,8 +126,7 @@ class PreparedSource(Source):
 
     def fingerprint(self) -> dict[str, Any]:
         """Return the fingerprint of the source, and the steps."""
-        steps = [_step_digest(step) for step in self.steps]
-        return self.source.fingerprint() | {"preparation": steps}
+        return self.source.fingerprint() | {"preparation": list(map(_step_digest, self.steps))}
 
     def digest(self) -> str | None:
         """Return the digest of the source. The steps and their parameters are in the fingerprint."""
@@ -207,9 +206,7 @@ class Preparation:
         """Return whether another preparation has the same steps and parameters."""
         if other is None or self.width != other.width:
             return False
-        return [_step_digest(one) for one in self.steps] == [
-            _step_digest(one) for one in other.steps
-        ]
+        return list(map(_step_digest, self.steps)) == list(map(_step_digest, other.steps))
 
     def facts(self) -> list[dict[str, Any]]:
         """Return the steps as plain JSON, without their arrays."""

@@ -28,12 +28,6 @@ class Scale(PreparationStep):
 
     deviations: np.ndarray | None = None
 
-    @property
-    def constant(self) -> np.ndarray:
-        """Numbers of the constant features, which are not changed."""
-        assert self.deviations is not None
-        return np.flatnonzero(self.deviations == 0)
-
     def learn(self, source: TrainingData) -> Scale:
         """Return the step with the standard deviations of all rows, from one pass."""
         return Scale(source.fold(add, None, "scale='two-pass'").deviation())

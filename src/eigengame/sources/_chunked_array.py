@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from eigengame.sources._base import Block, RandomAccess, SourceError, rechunk
-from eigengame.sources._stored_arrays import flat_shape, image_shape, to_native
+from eigengame.sources._base import Block, SourceError, rechunk
+from eigengame.sources._stored_arrays import StoredArraySource, to_native
 
 MAX_SPAN_BYTES = 2**28
 """Memory for the chunks that blocks are cut from."""
 
 
-class ChunkedArraySource(RandomAccess):
+class ChunkedArraySource(StoredArraySource):
     """Rows of an array on disk that is read by slices, `array[begin:end]`.
 
     Blocks are cut from spans of whole chunks. Chunks are read more than once only if the chunks of one span
@@ -25,19 +25,14 @@ class ChunkedArraySource(RandomAccess):
 
     Parameters
     ----------
-    name : str
-    shape : tuple of int
-        Shape of the array. Axes after the first are flattened.
-    dtype : dtype
+    name, shape, dtype
+        As in `StoredArraySource`.
     chunks : tuple of int or None
         Shape of a chunk.
     """
 
     def __init__(self, name: str, shape: Any, dtype: Any, chunks: Any) -> None:
-        self.name = name
-        self.shape = flat_shape(name, shape, dtype)
-        self.image_shape = image_shape(shape)
-        self.dtype = np.dtype(dtype).newbyteorder("=")
+        super().__init__(name, shape, dtype)
         max_rows = max(MAX_SPAN_BYTES // (self.shape[1] * self.dtype.itemsize), 1)
         self.chunk = min(int(chunks[0]), max_rows) if chunks else 1
 

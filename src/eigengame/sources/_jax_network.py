@@ -92,15 +92,7 @@ class JaxNetwork:
         return self.layers
 
     def blocks(self, batches: Iterator[Any], size: int, row: int) -> Iterator[Block]:
-        """Yield the outputs for the batches in blocks of `size` rows; the last may be shorter.
-
-        Parameters
-        ----------
-        batches : iterator of batches
-        size : int
-        row : int
-            Row of the source at which the batches begin, for messages.
-        """
+        """Yield the outputs for batches that begin at `row`, in blocks of `size` rows."""
         for inputs in self._rechunk(batches, size, row):
             count = row_count(inputs, self.name)
             missing = size - count

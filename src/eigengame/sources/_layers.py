@@ -95,14 +95,7 @@ class Layers(tuple[Layer, ...]):
         return squares / np.where(total > 0, total, 1)
 
     def explained(self, components: Any, variance: Any) -> np.ndarray:
-        """Return each layer's share of the variance that the components explain, shape (layers,).
-
-        Parameters
-        ----------
-        components : array of shape (k, d)
-        variance : array of shape (k,)
-            Variances of the components.
-        """
+        """Return each layer's share of the explained variance (k,) of components (k, d), shape (layers,)."""
         total = float(np.sum(variance))
         return np.asarray(variance) @ self.shares(components) / (total if total > 0 else 1)
 

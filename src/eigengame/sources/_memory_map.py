@@ -10,22 +10,18 @@ from typing import Any
 
 import numpy as np
 
-from eigengame.sources._base import Block, RandomAccess, SourceError
-from eigengame.sources._digest import digest_of_files
-from eigengame.sources._paths import file_stamp
-from eigengame.sources._stored_arrays import flat_shape, image_shape, to_native
+from eigengame.sources._base import Block, SourceError
+from eigengame.sources._stored_arrays import StoredArraySource, to_native
 
 
-class MemoryMapSource(RandomAccess):
+class MemoryMapSource(StoredArraySource):
     """Rows of an array that is stored in a file as in memory.
 
     Parameters
     ----------
     path : str
-    shape : tuple of int
-        Shape of the array. Axes after the first are flattened.
-    dtype : dtype
-        Dtype of the stored numbers.
+    shape, dtype
+        As in `StoredArraySource`.
     offset : int
         Bytes before the first number.
     order : {"C", "F"}
@@ -49,19 +45,16 @@ class MemoryMapSource(RandomAccess):
         name: str | None = None,
         key: str | None = None,
     ) -> None:
+        super().__init__(name or path, shape, dtype)
         self.path, self.key = path, key
-        self.name = name or self.path
-        self.shape = flat_shape(self.name, shape, dtype)
-        self.image_shape = image_shape(shape)
         stored = np.dtype(dtype)
-        self.dtype = stored.newbyteorder("=")
         needed, available = math.prod(shape) * stored.itemsize, os.stat(path).st_size - offset
         if available < needed:
             raise SourceError(
                 f"{self.name} is truncated: an array of shape {shape} and dtype {stored} needs {needed} "
                 f"bytes, but the file has {max(available, 0)}: copy or write it again."
             )
-        with open(self.path, "rb") as file:
+        with open(path, "rb") as file:
             self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         self._array: np.ndarray = np.ndarray(
             shape, stored, self._map, offset, order="F" if order == "F" else "C"
@@ -99,8 +92,4 @@ class MemoryMapSource(RandomAccess):
 
     def fingerprint(self) -> dict[str, Any]:
         """Return shape, dtype, storage format, and the file's size and time."""
-        return super().fingerprint() | self._storage | file_stamp(self.path, self.key)
-
-    def digest(self) -> str | None:
-        """Return a digest of the file."""
-        return digest_of_files([self.path])
+        return super().fingerprint() | self._storage

@@ -33,12 +33,6 @@ def digest_of_function(function: Any, example: Any) -> str | None:
     """Return a digest of the program and constants of a function that JAX traces.
 
     None if it calls back into Python, because the program does not contain that code.
-
-    Parameters
-    ----------
-    function : callable
-    example : tree of arrays
-        Example input.
     """
     # JAX caches traces by function. A new function is traced with the current constants.
     program = jax.make_jaxpr(lambda batch: function(batch))(example)

@@ -6,42 +6,38 @@ from typing import Any
 
 import numpy as np
 
-from eigengame.sources._base import RandomAccess, SourceError
-from eigengame.sources._digest import digest_of_files
-from eigengame.sources._paths import file_stamp, file_system
-from eigengame.sources._stored_arrays import flat_shape, image_shape, to_native
+from eigengame.sources._base import SourceError
+from eigengame.sources._paths import file_system
+from eigengame.sources._stored_arrays import StoredArraySource, to_native
 
 
-class RemoteArraySource(RandomAccess):
+class RemoteArraySource(StoredArraySource):
     """Rows of a plain array in a remote file. Each block is one range of bytes.
 
     Parameters
     ----------
     url : str
         fsspec address.
-    shape : tuple of int
-        Shape of the array. Axes after the first are flattened.
-    dtype : dtype
-        Dtype of the stored numbers.
+    shape, dtype
+        As in `StoredArraySource`.
     offset : int
         Bytes before the first number.
     name : str, optional
     """
 
+    path: str
+
     def __init__(
         self, url: str, shape: tuple[int, ...], dtype: Any, offset: int, name: str | None
     ) -> None:
-        self.name = name or url
-        self.shape = flat_shape(self.name, shape, dtype)
-        self.image_shape = image_shape(shape)
-        self.dtype = np.dtype(dtype).newbyteorder("=")
-        self._url, self._stored, self._offset = url, np.dtype(dtype), offset
+        super().__init__(name or url, shape, dtype)
+        self.path, self._stored, self._offset = url, np.dtype(dtype), offset
 
     def read(self, begin: int, end: int) -> np.ndarray:
         """Fetch rows `begin` to `end`."""
         row_bytes = self.shape[1] * self._stored.itemsize
         first, last = self._offset + begin * row_bytes, self._offset + end * row_bytes
-        files, inside = file_system(self._url)
+        files, inside = file_system(self.path)
         try:
             fetched = files.cat_file(inside, start=first, end=last)
         except OSError as error:
@@ -57,9 +53,4 @@ class RemoteArraySource(RandomAccess):
 
     def fingerprint(self) -> dict[str, Any]:
         """Return shape, dtype, storage format, and fsspec's version of the file."""
-        storage = {"stored": self._stored.str, "offset": self._offset}
-        return super().fingerprint() | storage | file_stamp(self._url)
-
-    def digest(self) -> str | None:
-        """Return a digest of the file."""
-        return digest_of_files([self._url])
+        return super().fingerprint() | {"stored": self._stored.str, "offset": self._offset}

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from eigengame.sources._base import SourceError
+from eigengame.sources._base import RandomAccess, SourceError
+from eigengame.sources._file_source import FileSource
 
 NUMBERS = "fiub"
 """Kinds of dtype that are read: floats, integers, bools."""
@@ -25,6 +26,25 @@ class ArrayInfo(NamedTuple):
 
     shape: tuple[int, ...]
     dtype: np.dtype
+
+
+class StoredArraySource(FileSource, RandomAccess):
+    """Rows of an array in a file. Axes after the first are flattened.
+
+    Parameters
+    ----------
+    name : str
+    shape : tuple of int
+        Shape of the array.
+    dtype : dtype
+        Dtype of the stored numbers, in any byte order.
+    """
+
+    def __init__(self, name: str, shape: Sequence[int], dtype: Any) -> None:
+        self.name = name
+        self.shape = flat_shape(name, shape, dtype)
+        self.image_shape = image_shape(shape)
+        self.dtype = np.dtype(dtype).newbyteorder("=")
 
 
 def flat_shape(name: str, shape: Sequence[int], dtype: Any) -> tuple[int, int]:

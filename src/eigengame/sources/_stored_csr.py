@@ -10,13 +10,12 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from eigengame.sources._base import Block, RandomAccess, SourceError
-from eigengame.sources._digest import digest_of_blocks, digest_of_files
-from eigengame.sources._paths import file_stamp
+from eigengame.sources._file_source import FileSource
 from eigengame.sources._stored_arrays import flat_shape
 from eigengame.sources.sparse import most_entries
 
 
-class StoredCsrSource(RandomAccess):
+class StoredCsrSource(FileSource, RandomAccess):
     """Rows of a CSR matrix that is stored as the arrays `data`, `indices` and `indptr`.
 
     Parameters
@@ -107,12 +106,7 @@ class StoredCsrSource(RandomAccess):
 
     def fingerprint(self) -> dict[str, Any]:
         """Return shape, dtype, number of entries, and the file's size and time."""
-        entries = {"entries": int(self._pointers[-1])}
-        return super().fingerprint() | entries | file_stamp(self.path, self.key)
-
-    def digest(self) -> str | None:
-        """Return a digest of the file, or of all rows if the user opened the group."""
-        return digest_of_blocks(self) if self.path is None else digest_of_files([self.path])
+        return super().fingerprint() | {"entries": int(self._pointers[-1])}
 
 
 class ChunkReader:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from eigengame.sources._base import Source, SourceError
+from eigengame.sources._base import Source, SourceError, listed
 
 MAX_LISTED = 8
 """Number of columns that a message lists."""
@@ -105,10 +105,10 @@ def locate_columns(
     if not features:
         unused = [labels[i] for i in index if i != weight and i not in dropped]
         reason = (
-            f" besides the pandas index ({_listed(unused)}; columns= can name it)" if unused else ""
+            f" besides the pandas index ({listed(unused)}; columns= can name it)" if unused else ""
         )
         raise SourceError(
-            f"{name}: no column is left for the features{reason}; its columns are {_listed(labels)}."
+            f"{name}: no column is left for the features{reason}; its columns are {listed(labels)}."
         )
     return features, weight
 
@@ -196,7 +196,7 @@ class _Labels:
             hint = f" (did you mean {near[0]!r}?)" if near else ""
             raise SourceError(
                 f"{self.name} has no column {label!r}{hint}: its columns are "
-                f"{_listed(list(self.positions))}."
+                f"{listed(list(self.positions))}."
             )
         if len(found) > 1:
             raise SourceError(
@@ -251,10 +251,3 @@ def format_labels(wanted: Any) -> str:
         return repr(wanted)
     few = ", ".join(repr(label) for label in wanted[:MAX_LISTED])
     return f"[{few}{', ...' if len(wanted) > MAX_LISTED else ''}]"
-
-
-def _listed(labels: Sequence[Hashable]) -> str:
-    """Return labels for a message, shortened if there are many."""
-    few = ", ".join(repr(label) for label in labels[:MAX_LISTED])
-    more = len(labels) - MAX_LISTED
-    return f"{few} and {more} more" if more > 0 else few

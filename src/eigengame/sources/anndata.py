@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from eigengame.sources._base import Source, SourceError
+from eigengame.sources._base import Source, SourceError, listed
 from eigengame.sources._memory import check_free_memory
 from eigengame.sources._stored_csr import StoredCsrSource
 from eigengame.sources.arrays import ArraySource
@@ -74,10 +74,10 @@ def from_anndata(data: Any, layer: str | None = None, name: str | None = None) -
         values, names = data.raw.X, [str(one) for one in data.raw.var_names]
     else:
         raise SourceError(
-            f"{name}: there is no layer {layer!r}: its layers are {_listed(data.layers)}."
+            f"{name}: there is no layer {layer!r}: its layers are {listed(data.layers) or 'none'}."
         )
     if values is None:
-        raise SourceError(f"{name} has no X: give layer=, one of {_listed(data.layers)}.")
+        raise SourceError(f"{name} has no X: give layer=, one of {listed(data.layers) or 'none'}.")
     if not values.shape[0]:
         raise SourceError(f"{name} has no rows: its shape is {values.shape}.")
     if sparse.issparse(values):
@@ -164,7 +164,9 @@ def _layer_key(file: Any, layer: str | None, path: str) -> str:
     if layer == RAW and f"{RAW}/X" in file:
         return f"{RAW}/X"
     missing = "X" if layer is None else f"layer {layer!r}"
-    raise SourceError(f"{path} has no {missing}: its layers are {_listed(file.get('layers', []))}.")
+    raise SourceError(
+        f"{path} has no {missing}: its layers are {listed(file.get('layers', [])) or 'none'}."
+    )
 
 
 def _set_names(source: Source, names: list[str] | None) -> Source:
@@ -175,7 +177,3 @@ def _set_names(source: Source, names: list[str] | None) -> Source:
         )
     source.feature_names = names
     return source
-
-
-def _listed(layers: Any) -> str:
-    return ", ".join(repr(one) for one in layers) or "none"

@@ -10,27 +10,19 @@ import numpy as np
 
 from eigengame.sources._base import RandomAccess, SourceError
 from eigengame.sources._digest import digest_of_array
-from eigengame.sources._paths import file_stamp
+from eigengame.sources._file_source import FileSource
 
 
-class ArraySource(RandomAccess):
+class ArraySource(FileSource, RandomAccess):
     """Rows of a two-dimensional array. Blocks are views.
 
     Parameters
     ----------
     data : array of shape (n, d)
     name : str
-
-    Attributes
-    ----------
-    path, key : str, optional
-        File that the array was loaded from, and its name there, for the fingerprint.
     """
 
     views = True
-
-    path: str | None = None
-    key: str | None = None
 
     def __init__(self, data: np.ndarray, name: str = "array") -> None:
         check_two_axes(name, data.shape)
@@ -49,7 +41,7 @@ class ArraySource(RandomAccess):
         n = len(self.data)
         few = np.unique(np.linspace(0, n - 1, min(n, 16)).astype(int))
         digest = hashlib.sha256(np.ascontiguousarray(self.data[few]).tobytes()).hexdigest()
-        return super().fingerprint() | {"rows": digest[:16]} | file_stamp(self.path, self.key)
+        return super().fingerprint() | {"rows": digest[:16]}
 
     def digest(self) -> str | None:
         """Return a digest of all numbers."""

@@ -7,7 +7,7 @@ import itertools
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,23 +30,6 @@ class _File(NamedTuple):
     path: str
     layout: ArrowLayout
     rows: list[int] | None
-
-
-class _Format(Protocol):
-    """Reader of one file format."""
-
-    name: str
-    endings: tuple[str, ...]
-
-    def inspect(self, path: str, options: ColumnOptions) -> _File:
-        """Return the layout of a file from its metadata."""
-        ...
-
-    def read(
-        self, file: _File, pieces: Sequence[int], size: int, layout: ArrowLayout
-    ) -> Iterator[Any]:
-        """Yield record batches of at most `size` rows from some pieces, or from a whole stream."""
-        ...
 
 
 def open_parquet(
@@ -104,7 +87,7 @@ class _Parquet:
     """Parquet. The footer of a file has the number of rows of each row group."""
 
     name = "Parquet"
-    endings: tuple[str, ...] = (".parquet", ".pq")
+    endings = (".parquet", ".pq")
 
     def inspect(self, path: str, options: ColumnOptions) -> _File:
         """Return the layout from the footer."""
@@ -123,7 +106,7 @@ class _Parquet:
     def read(
         self, file: _File, pieces: Sequence[int], size: int, layout: ArrowLayout
     ) -> Iterator[Any]:
-        """Yield the batches of some row groups, one group after the other."""
+        """Yield batches of at most `size` rows of some row groups, one group after the other."""
         import pyarrow.parquet as pq
 
         with _open_handle(file.path) as handle:
@@ -136,7 +119,7 @@ class _Arrow:
     """Arrow files and streams, which differ in their first bytes."""
 
     name = "Arrow"
-    endings: tuple[str, ...] = (".arrow", ".feather", ".ipc")
+    endings = (".arrow", ".feather", ".ipc")
 
     def inspect(self, path: str, options: ColumnOptions) -> _File:
         """Return the layout from the schema, and the rows of each batch of a file."""
@@ -155,7 +138,7 @@ class _Arrow:
     def read(
         self, file: _File, pieces: Sequence[int], size: int, layout: ArrowLayout
     ) -> Iterator[Any]:
-        """Yield slices of at most `size` rows of the batches."""
+        """Yield slices of at most `size` rows of some batches, or of a whole stream."""
         import pyarrow as pa
 
         remote = is_remote(file.path)
@@ -180,7 +163,7 @@ class _Arrow:
 
 
 def _open(
-    path: str | os.PathLike[str], form: _Format, options: ColumnOptions, name: str | None
+    path: str | os.PathLike[str], form: _Parquet | _Arrow, options: ColumnOptions, name: str | None
 ) -> ArrowSource:
     """Return the source of one or more files of a format with the same columns."""
     name = name or os.fspath(path)

@@ -14,24 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from eigengame.sources import _text_format
+from eigengame.sources import _index_columns, _table_columns, _text_format
 from eigengame.sources._arrow import ArrowLayout, ArrowSource
 from eigengame.sources._base import SourceError
-from eigengame.sources._index_columns import (
-    counts_rows,
-    index_positions,
-    is_index,
-    is_unnamed,
-    warn,
-)
 from eigengame.sources._paths import file_stamps, is_remote, list_files
-from eigengame.sources._table_columns import (
-    ColumnOptions,
-    choose_columns,
-    column_positions,
-    format_labels,
-    omitted_index,
-)
+from eigengame.sources._table_columns import ColumnOptions
 from eigengame.sources._text_fields import MISSING
 from eigengame.sources._text_format import TextFormat
 
@@ -94,17 +81,17 @@ class CsvSource(ArrowSource):
         labels = [column.label for column in table]
         index = []
         if columns is None:
-            named = column_positions(options.drop, labels, self._path)
-            named += column_positions(options.weights, labels, self._path)
+            named = _table_columns.column_positions(options.drop, labels, self._path)
+            named += _table_columns.column_positions(options.weights, labels, self._path)
             index = _find_index(self._path, self._format, labels, named)
-        choice = choose_columns(table, options, self._path, index)
+        choice = _table_columns.choose_columns(table, options, self._path, index)
         # Columns are identified by number, because a name may occur twice.
         layout = ArrowLayout(
             columns=tuple(str(position) for position in choice.features),
             weights=None if choice.weights is None else str(choice.weights),
             dtype=np.dtype(np.float64),
             width=len(choice.features),
-            omitted=tuple(omitted_index(labels, options, index)),
+            omitted=tuple(_table_columns.omitted_index(labels, options, index)),
         )
         rows = _count_rows(self._path, self._format.skipped)
         # `skipped` tells whether the first line is a header or a row.
@@ -183,24 +170,25 @@ def _find_index(
     named : sequence of int
         Columns that the user named as weights or to be dropped. Nothing is decided for these.
     """
-    index = index_positions(labels, fractions=True)
+    index = _index_columns.index_positions(labels, fractions=True)
     if 0 in named or 0 in index:
         return index
     fields = [line.fields[0] for line in form.sample]
     if form.names is None:
-        if counts_rows(fields):
-            warn(
+        if _index_columns.counts_rows(fields):
+            _index_columns.warn(
                 f"{path}: column 0 counts the rows and is used as a feature. If it is an index, leave it "
                 "out by drop=[0] (--drop 0)."
             )
         return index
-    if not is_unnamed(form.names[0]):
+    if not _index_columns.is_unnamed(form.names[0]):
         return index
-    if is_index(fields) is None:
+    if _index_columns.is_index(fields) is None:
         label = form.names[0]
+        columns = _table_columns.format_labels(labels)
         raise SourceError(
             f"{path}: the first column has no name and may be an index or a feature: leave it out by "
-            f"drop=[{label!r}] (--drop {shlex.quote(label)}), or use it by columns={format_labels(labels)}."
+            f"drop=[{label!r}] (--drop {shlex.quote(label)}), or use it by columns={columns}."
         )
     return [0, *index]
 

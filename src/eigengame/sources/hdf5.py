@@ -17,8 +17,7 @@ import numpy as np
 
 from eigengame.sources._base import Source, SourceError
 from eigengame.sources._chunked_array import ChunkedArraySource
-from eigengame.sources._digest import digest_of_blocks, digest_of_files
-from eigengame.sources._paths import file_stamp, is_remote, open_binary
+from eigengame.sources._paths import is_remote, open_binary
 from eigengame.sources._stored_arrays import ArrayInfo, aligned_empty, choose_array, list_arrays
 from eigengame.sources._stored_csr import StoredCsrSource
 
@@ -97,14 +96,6 @@ class Hdf5Source(ChunkedArraySource):
         if missing:
             return f"its codec is missing ({missing}); pip install hdf5plugin provides many"
         return "it is damaged, or its file was closed"
-
-    def fingerprint(self) -> dict[str, Any]:
-        """Return shape, dtype, key, and the file's size and time."""
-        return super().fingerprint() | file_stamp(self.path, self.key)
-
-    def digest(self) -> str | None:
-        """Return a digest of the file, or of all rows if the user opened the dataset."""
-        return digest_of_blocks(self) if self.path is None else digest_of_files([self.path])
 
 
 def open_hdf5(

@@ -13,9 +13,9 @@ from typing import IO, Any
 import numpy as np
 
 from eigengame.sources._base import Block, Source, SourceError
-from eigengame.sources._digest import digest_of_files
+from eigengame.sources._file_source import FileSource
 from eigengame.sources._memory_map import MemoryMapSource
-from eigengame.sources._paths import file_stamp, local_file
+from eigengame.sources._paths import local_file
 from eigengame.sources._stored_arrays import flat_shape, image_shape, to_native
 
 TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
@@ -53,21 +53,18 @@ def open_idx(path: str | os.PathLike[str], name: str | None = None) -> Source:
     return source
 
 
-class GzippedIdxSource(Source):
+class GzippedIdxSource(FileSource):
     """Rows of a gzipped idx file, decompressed in each pass without loading the whole file.
 
     For many passes or random access, unzip the file: it is then memory-mapped.
-
-    Parameters
-    ----------
-    path : str
-    name : str
     """
+
+    path: str
 
     def __init__(self, path: str, name: str) -> None:
         self.path, self.name = path, name
         try:
-            with gzip.open(self.path) as file:
+            with gzip.open(path) as file:
                 shape, dtype = read_header(file, self.name)
                 self._offset = file.tell()
         except (EOFError, OSError, zlib.error) as error:
@@ -77,7 +74,7 @@ class GzippedIdxSource(Source):
         self.shape = flat_shape(self.name, shape, dtype)
         self.image_shape = image_shape(shape)
         self.dtype, self._stored = dtype.newbyteorder("="), dtype
-        needed, size = math.prod(shape) * dtype.itemsize, os.stat(self.path).st_size
+        needed, size = math.prod(shape) * dtype.itemsize, os.stat(path).st_size
         if needed > MAX_GZIP_RATIO * size:
             raise SourceError(
                 f"{self.name} is damaged: its header describes shape {shape}, {needed} bytes, more than "
@@ -106,14 +103,6 @@ class GzippedIdxSource(Source):
                 f"{self.name} is truncated or damaged: of the {rows} rows in its header, those at or after "
                 f"row {row} cannot be read ({error}): copy it again."
             ) from None
-
-    def fingerprint(self) -> dict[str, Any]:
-        """Return shape, dtype, and the file's size and time."""
-        return super().fingerprint() | file_stamp(self.path)
-
-    def digest(self) -> str | None:
-        """Return a digest of the file."""
-        return digest_of_files([self.path])
 
 
 def read_header(

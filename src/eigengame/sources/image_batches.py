@@ -58,18 +58,7 @@ def image_batches(
 
 
 class ImageBatches:
-    """Batches of image files, decoded on threads one batch ahead.
-
-    Parameters
-    ----------
-    paths : sequence of path
-    batch, size, mean, std
-        As in `image_batches`.
-
-    Attributes
-    ----------
-    rows : int
-    """
+    """Batches of image files, decoded on threads one batch ahead. Parameters as in `image_batches`."""
 
     def __init__(
         self,
@@ -112,18 +101,7 @@ class ImageBatches:
 
 
 class RowBatches:
-    """Batches of the rows of a source, reshaped to images if the rows are images.
-
-    Parameters
-    ----------
-    source : Source
-    batch, mean, std
-        As in `image_batches`.
-
-    Attributes
-    ----------
-    rows : int or None
-    """
+    """Batches of a source's rows, reshaped if they are images. Parameters as in `image_batches`."""
 
     def __init__(
         self, source: Source, batch: int, mean: Sequence[float], std: Sequence[float]

@@ -76,7 +76,8 @@ class ImageFolder(RandomAccess):
                 f"{self.name} has no images: none of its files ends in {', '.join(ENDINGS)}."
             )
         if size is None or grey is None:
-            headers = self._headers()
+            with ThreadPoolExecutor() as pool:
+                headers = list(pool.map(_read_header, self.paths))
             size = _common_size(self.name, headers) if size is None else size
             grey = all(one.grey for one in headers) if grey is None else grey
         self.image_shape = (int(size[0]), int(size[1]), 1 if grey else 3)
@@ -86,11 +87,6 @@ class ImageFolder(RandomAccess):
         """Decode images `begin` to `end`."""
         with ThreadPoolExecutor() as pool:
             return np.stack(list(pool.map(self._decode, self.paths[begin:end])))
-
-    def _headers(self) -> list[Header]:
-        """Return size and mode of all images, without decoding pixels."""
-        with ThreadPoolExecutor() as pool:
-            return list(pool.map(_read_header, self.paths))
 
     def _decode(self, path: str) -> np.ndarray:
         """Return one image as a row."""

@@ -76,16 +76,7 @@ class IteratorSource(InOrder):
 
 
 def as_piece(piece: Any, name: str, row: int = 0) -> Values:
-    """Return one piece as an array or CSR array with two axes.
-
-    Parameters
-    ----------
-    piece : array, sparse matrix, tensor, nested list, data frame or pair (rows, labels)
-    name : str
-        Name of the stream, for messages.
-    row : int
-        Row of the stream at which the piece begins, for messages.
-    """
+    """Return one piece, which begins at `row` of the stream, as an array or CSR array with two axes."""
     if isinstance(piece, (tuple, list)) and len(piece) and hasattr(piece[0], "shape"):
         piece = _rows_of(piece)
     if sparse.issparse(piece):

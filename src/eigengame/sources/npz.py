@@ -101,13 +101,6 @@ class StoredMemberSource(MemoryMapSource):
     """Rows of an uncompressed member, memory-mapped.
 
     The first pass verifies the CRC-32 of the member before it yields the last rows.
-
-    Parameters
-    ----------
-    path : str
-    header : Header
-    member : ZipInfo
-    name, key : str
     """
 
     def __init__(

@@ -10,10 +10,10 @@ from scipy.sparse import csr_array
 
 from eigengame.sources._base import RandomAccess, SourceError
 from eigengame.sources._digest import digest_of_sparse
-from eigengame.sources._paths import file_stamp
+from eigengame.sources._file_source import FileSource
 
 
-class SparseSource(RandomAccess):
+class SparseSource(FileSource, RandomAccess):
     """Rows of a sparse matrix.
 
     Parameters
@@ -21,18 +21,10 @@ class SparseSource(RandomAccess):
     data : SciPy sparse matrix or array of shape (n, d)
         Formats other than CSR are converted once.
     name : str
-
-    Attributes
-    ----------
-    path, key : str, optional
-        File that the matrix was loaded from, and its name there, for the fingerprint.
     """
 
     sparse = True
     slow = False
-
-    path: str | None = None
-    key: str | None = None
 
     def __init__(self, data: Any, name: str = "sparse matrix") -> None:
         check_indices(data, name)
@@ -56,8 +48,7 @@ class SparseSource(RandomAccess):
         """Return shape, dtype, a digest of row lengths and first entries, and the stamp of a file."""
         rows = hashlib.sha256(np.ascontiguousarray(self.data.indptr).tobytes())
         rows.update(np.ascontiguousarray(self.data.data[:4096]).tobytes())
-        digest = {"rows": rows.hexdigest()[:16]}
-        return super().fingerprint() | digest | file_stamp(self.path, self.key)
+        return super().fingerprint() | {"rows": rows.hexdigest()[:16]}
 
     def digest(self) -> str | None:
         """Return a digest of all entries and indices."""

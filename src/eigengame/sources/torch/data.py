@@ -56,14 +56,7 @@ def from_torch(data: Any, key: Any = 0, name: str | None = None) -> Source:
 
 
 class DatasetSource(RandomAccess):
-    """Rows of a map-style dataset. Each item is flattened to a row.
-
-    Parameters
-    ----------
-    data : Dataset
-    key, name
-        As in `from_torch`.
-    """
+    """Rows of a map-style dataset. Each item is flattened to a row. Parameters as in `from_torch`."""
 
     def __init__(self, data: Any, key: Any, name: str) -> None:
         self.name, self._data, self._key = name, data, key
@@ -91,14 +84,7 @@ class DatasetSource(RandomAccess):
 
 
 class IterableDatasetSource(InOrder):
-    """Rows of an iterable-style dataset. Each item is flattened to a row.
-
-    Parameters
-    ----------
-    data : IterableDataset
-    key, name
-        As in `from_torch`.
-    """
+    """Rows of an iterable-style dataset, flattened items. Parameters as in `from_torch`."""
 
     def __init__(self, data: Any, key: Any, name: str) -> None:
         self.name, self._data, self._key = name, data, key
@@ -115,14 +101,7 @@ class IterableDatasetSource(InOrder):
 
 
 class LoaderSource(InOrder):
-    """Rows of the batches of a loader.
-
-    Parameters
-    ----------
-    data : DataLoader
-    key, name
-        As in `from_torch`.
-    """
+    """Rows of the batches of a loader. Parameters as in `from_torch`."""
 
     def __init__(self, data: Any, key: Any, name: str) -> None:
         self.name, self._data, self._key = name, data, key

@@ -102,19 +102,12 @@ class TorchNetwork:
         return wanted
 
     def blocks(self, batches: Iterator[Any], size: int, row: int) -> Iterator[Block]:
-        """Yield the outputs for the batches in blocks of `size` rows; the last may be shorter.
+        """Yield the outputs for batches that begin at `row`, in blocks of `size` rows.
 
         A batch that extends over the end of a block is split and run in parts. Blocks are views of
         `DEVICE_BUFFERS` buffers in turn. Three are enough: a pass requests the next block while the update
         of the current one runs, after it has waited for the update before. So at most two buffers are being
         read while a third is written.
-
-        Parameters
-        ----------
-        batches : iterator of batches
-        size : int
-        row : int
-            Row of the source at which the batches begin, for messages.
         """
         buffers = self._allocate(size)
         flags = self._flags
