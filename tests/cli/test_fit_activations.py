@@ -95,7 +95,7 @@ def test_networks_are_found_by_what_was_typed(net, monkeypatch):
     monkeypatch.setitem(sys.modules, "torchvision", types.SimpleNamespace(models=models))
     assert opened_network("torchvision:resnet50", None, False) is net
     assert made == [("resnet50", None)]
-    with pytest.raises(ValueError, match="no 'resnet5'; similar names are resnet50"):
+    with pytest.raises(ValueError, match="no 'resnet5'; near it are resnet50"):
         opened_network("torchvision:resnet5", None, False)
 
 

@@ -167,6 +167,6 @@ def test_a_run_resumes_only_with_the_same_preparation(tmp_path):
 
 
 def test_a_model_file_with_a_scale_learnt_by_an_earlier_version_still_loads():
-    kept = Preparation.rebuilt([{"kind": "scale"}], {"0.deviations": np.full(D, 2.0)}, D)
+    kept = Preparation.from_facts([{"kind": "scale"}], {"0.deviations": np.full(D, 2.0)}, D)
     x = table(5)
     np.testing.assert_array_equal(rows_of(kept.over(x)), x / 2)

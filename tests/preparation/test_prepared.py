@@ -61,7 +61,7 @@ def test_steps_are_restored_from_json_and_arrays(steps):
     x[5, 0] = np.nan
     kept = prepare(x, **steps).preparation
     facts = json.loads(json.dumps(kept.facts()))
-    again = Preparation.rebuilt(facts, kept.arrays(), kept.width)
+    again = Preparation.from_facts(facts, kept.arrays(), kept.width)
     assert again.same_as(kept)
     fresh = np.minimum(counts(5), 2).astype(float)
     np.testing.assert_array_equal(rows_of(again.over(fresh)), rows_of(kept.over(fresh)))

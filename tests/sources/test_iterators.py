@@ -182,3 +182,10 @@ def test_an_array_of_another_library_is_read_row_by_row():
     np.testing.assert_array_equal(all_rows(OtherArray(X)), X)
     with pytest.raises(SourceError, match=r"shape \(37,\).*reshape\(1, -1\)"):
         as_source(OtherArray(X[:, 0]))
+
+
+def test_options_for_an_open_source_are_refused():
+    source = as_source(X)
+    assert as_source(source) is source
+    with pytest.raises(SourceError, match="is a source already: give columns when it is opened"):
+        as_source(source, columns=[0])

@@ -12,7 +12,7 @@ import numpy as np
 
 from eigengame.preparation._base import PreparationStep, TrainingData
 from eigengame.sources import Block, Source, SourceError
-from eigengame.sources._base import listed
+from eigengame.sources._base import list_items
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,15 +60,15 @@ class ColumnSelection(PreparationStep):
         if unknown:
             near = difflib.get_close_matches(str(unknown[0]), list(known), n=1)
             raise SourceError(
-                f"{source.name} has no {listed(unknown)} among its {d} features"
-                f"{' (' + listed(list(known)) + ')' if known else ', which have no names'}: "
+                f"{source.name} has no {list_items(unknown)} among its {d} features"
+                f"{' (' + list_items(list(known)) + ')' if known else ', which have no names'}: "
                 f"{f'did you mean {near[0]!r}? Give' if near else 'give'} existing columns."
             )
         count = Counter(names or ())
         twice = [one for one in wanted if isinstance(one, str) and count[one] > 1]
         if twice:
             raise SourceError(
-                f"{source.name} has several columns called {listed(twice)}: give their numbers."
+                f"{source.name} has several columns called {list_items(twice)}: give their numbers."
             )
         indices = [known[one] if isinstance(one, str) else one % d for one in wanted]
         return replace(self, wanted=wanted, indices=np.asarray(indices, np.int64))
@@ -120,5 +120,5 @@ def _to_tuple(wanted: Any) -> tuple[str | int | bool, ...]:
     plain = tuple(one.item() if isinstance(one, np.generic) else one for one in wanted)
     invalid = [one for one in plain if not isinstance(one, (str, int))]
     if invalid:
-        raise SourceError(f"columns contains {listed(invalid)}: give names or integers.")
+        raise SourceError(f"columns contains {list_items(invalid)}: give names or integers.")
     return plain

@@ -221,7 +221,7 @@ class Preparation:
         }
 
     @classmethod
-    def rebuilt(
+    def from_facts(
         cls, facts: Sequence[Mapping[str, Any]], arrays: Mapping[str, np.ndarray], width: int
     ) -> Preparation:
         """Return a preparation from the results of `facts` and `arrays`."""

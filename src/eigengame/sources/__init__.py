@@ -87,6 +87,9 @@ def as_source(data: Any, **options: Any) -> Source:
         Options of the format, for example `key="layers/counts"` or `columns=["a", "b"]`.
     """
     if isinstance(data, Source):
+        if options:
+            given = ", ".join(options)
+            raise UnknownOption(f"{data.name} is a source already: give {given} when it is opened.")
         return data
     if isinstance(data, (str, os.PathLike)):
         source = _open_path(os.fspath(data), options)

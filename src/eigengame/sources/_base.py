@@ -45,7 +45,7 @@ class Block:
         return Block(self.values[rows], None if self.weights is None else self.weights[rows])
 
 
-def listed(items: Iterable[Any], most: int = 8) -> str:
+def list_items(items: Iterable[Any], most: int = 8) -> str:
     """Return the first items as text for a message, and the number of the others."""
     texts = [repr(item) for item in items]
     more = f" and {len(texts) - most} more" if len(texts) > most else ""

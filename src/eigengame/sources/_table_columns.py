@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from eigengame.sources._base import Source, SourceError, listed
+from eigengame.sources._base import Source, SourceError, list_items
 
 MAX_LISTED = 8
 """Number of columns that a message lists."""
@@ -105,10 +105,12 @@ def locate_columns(
     if not features:
         unused = [labels[i] for i in index if i != weight and i not in dropped]
         reason = (
-            f" besides the pandas index ({listed(unused)}; columns= can name it)" if unused else ""
+            f" besides the pandas index ({list_items(unused)}; columns= can name it)"
+            if unused
+            else ""
         )
         raise SourceError(
-            f"{name}: no column is left for the features{reason}; its columns are {listed(labels)}."
+            f"{name}: no column is left for the features{reason}; its columns are {list_items(labels)}."
         )
     return features, weight
 
@@ -196,7 +198,7 @@ class _Labels:
             hint = f" (did you mean {near[0]!r}?)" if near else ""
             raise SourceError(
                 f"{self.name} has no column {label!r}{hint}: its columns are "
-                f"{listed(list(self.positions))}."
+                f"{list_items(list(self.positions))}."
             )
         if len(found) > 1:
             raise SourceError(

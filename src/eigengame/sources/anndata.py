@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from eigengame.sources._base import Source, SourceError, listed
+from eigengame.sources._base import Source, SourceError, list_items
 from eigengame.sources._memory import check_free_memory
 from eigengame.sources._stored_csr import StoredCsrSource
 from eigengame.sources.arrays import ArraySource
@@ -74,10 +74,12 @@ def from_anndata(data: Any, layer: str | None = None, name: str | None = None) -
         values, names = data.raw.X, [str(one) for one in data.raw.var_names]
     else:
         raise SourceError(
-            f"{name}: there is no layer {layer!r}: its layers are {listed(data.layers) or 'none'}."
+            f"{name}: there is no layer {layer!r}: its layers are {list_items(data.layers) or 'none'}."
         )
     if values is None:
-        raise SourceError(f"{name} has no X: give layer=, one of {listed(data.layers) or 'none'}.")
+        raise SourceError(
+            f"{name} has no X: give layer=, one of {list_items(data.layers) or 'none'}."
+        )
     if not values.shape[0]:
         raise SourceError(f"{name} has no rows: its shape is {values.shape}.")
     if sparse.issparse(values):
@@ -165,7 +167,7 @@ def _layer_key(file: Any, layer: str | None, path: str) -> str:
         return f"{RAW}/X"
     missing = "X" if layer is None else f"layer {layer!r}"
     raise SourceError(
-        f"{path} has no {missing}: its layers are {listed(file.get('layers', [])) or 'none'}."
+        f"{path} has no {missing}: its layers are {list_items(file.get('layers', [])) or 'none'}."
     )
 
 
