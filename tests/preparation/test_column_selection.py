@@ -48,7 +48,7 @@ def test_the_rows_of_the_source_are_never_written_to():
 
 
 @pytest.mark.parametrize(
-    ("columns", "said"),
+    ("columns", "message"),
     [
         (["a", "who", "why"], r"table has no 'who', 'why' among its 6 features \('a', 'b', "),
         ([0, 6, -7], r"has no 6, -7 among its 6 features"),
@@ -57,8 +57,8 @@ def test_the_rows_of_the_source_are_never_written_to():
         ([1.5], r"columns contains 1\.5: give names or integers"),
     ],
 )
-def test_unknown_columns_are_reported(columns, said):
-    with pytest.raises(SourceError, match=said):
+def test_unknown_columns_are_reported(columns, message):
+    with pytest.raises(SourceError, match=message):
         prepare(named(), columns=columns)
 
 

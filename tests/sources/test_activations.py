@@ -258,8 +258,8 @@ def test_too_little_memory_is_reported_before_the_first_batch(monkeypatch):
     planned = planning.plan((128, 1000), 64, 4, held=3, own=2)
     monkeypatch.setattr(planning, "available", lambda: planned.buffers + 2**19)
     shared = -(-(planned.total - planned.buffers) // 2**19)
-    said = rf"is free: give a smaller batch_size \(it is 128\), fewer or pooled.*\"features\": {shared}}}"
-    with pytest.raises(MemoryError, match=said):
+    message = rf"is free: give a smaller batch_size \(it is 128\), fewer or pooled.*\"features\": {shared}}}"
+    with pytest.raises(MemoryError, match=message):
         planning.refuse_unless_fits(planned, 128, 64)
     with pytest.raises(MemoryError, match=r"JAX leaves 1 KiB.*XLA_PYTHON_CLIENT_MEM_FRACTION"):
         planning.refuse_unless_fits(planned, 128, 64, apart=1024)

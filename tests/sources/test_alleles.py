@@ -55,19 +55,19 @@ OTHERS = {
 
 @pytest.mark.parametrize("kind", OTHERS)
 def test_a_model_refuses_genotypes_of_other_alleles_or_in_another_order(fitted, tmp_path, kind):
-    options, said = OTHERS[kind]
+    options, message = OTHERS[kind]
     other, pca = bed(tmp_path / "new.bed", **options), EigenGamePCA.load(fitted[0])
     for use in (pca.transform, pca.certify, pca.score_samples):
-        with pytest.raises(SourceError, match=said):
+        with pytest.raises(SourceError, match=message):
             use(other)
-    with pytest.raises(SourceError, match=said):
+    with pytest.raises(SourceError, match=message):
         as_source([fitted[1], other])
     raw = EigenGamePCA(K, random_state=0).fit(fitted[1])
-    with pytest.raises(SourceError, match=said):
+    with pytest.raises(SourceError, match=message):
         raw.transform(other)
-    with pytest.raises(SourceError, match=said):
+    with pytest.raises(SourceError, match=message):
         raw.partial_fit(other)
-    with pytest.raises(SourceError, match=said):
+    with pytest.raises(SourceError, match=message):
         raw.merge(EigenGamePCA(K, random_state=0).fit(other))
 
 

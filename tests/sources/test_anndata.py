@@ -94,9 +94,9 @@ def test_only_the_entries_of_a_block_are_read(tmp_path, monkeypatch):
 def test_a_csc_matrix_that_does_not_fit_in_memory_is_refused(tmp_path, monkeypatch):
     path = h5ad(tmp_path / "x.h5ad", COUNTS.tocsc())
     monkeypatch.setattr(memory, "free_memory", lambda: 100)
-    said = error_of(as_source, path)
-    assert "is stored by columns (CSC)" in said
-    assert "tocsr()" in said
+    message = error_of(as_source, path)
+    assert "is stored by columns (CSC)" in message
+    assert "tocsr()" in message
     assert_same_blocks(as_source(h5ad(tmp_path / "y.h5ad", COUNTS)), X)
 
 
@@ -162,8 +162,8 @@ def test_a_truncated_file_is_refused(tmp_path):
 
 def test_an_unknown_layer_is_reported_with_the_existing_ones(tmp_path):
     path = h5ad(tmp_path / "x.h5ad", counts=X, logs=X)
-    said = error_of(as_source, path, layer="cuonts")
-    assert "no layer 'cuonts': its layers are 'counts', 'logs'" in said
+    message = error_of(as_source, path, layer="cuonts")
+    assert "no layer 'cuonts': its layers are 'counts', 'logs'" in message
     assert "no layer 'raw'" in error_of(as_source, path, layer="raw")
 
 
@@ -282,9 +282,9 @@ def test_a_view_in_memory_is_its_rows(anndata):
 
 
 def test_objects_without_the_requested_matrix_are_refused(anndata):
-    said = error_of(as_source, cells(anndata, counts=COUNTS), layer="cuonts")
-    assert "no layer 'cuonts'" in said
-    assert "'counts'" in said
+    message = error_of(as_source, cells(anndata, counts=COUNTS), layer="cuonts")
+    assert "no layer 'cuonts'" in message
+    assert "'counts'" in message
     assert "no X" in error_of(as_source, cells(anndata, None, counts=COUNTS))
     assert "no rows" in error_of(as_source, cells(anndata)[:0])
 

@@ -68,15 +68,15 @@ def test_columns_and_weights_are_chosen_by_name(tmp_path, name):
 
 @each_kind
 def test_a_column_of_text_is_refused_by_name_with_the_fix(tmp_path, name):
-    said = error_of(as_source, KINDS[name](tmp_path / name, WITH_TEXT), weights="w")
-    assert "column 'text' holds string" in said
-    assert "columns=['a', 'b', 'c'" in said
+    message = error_of(as_source, KINDS[name](tmp_path / name, WITH_TEXT), weights="w")
+    assert "column 'text' holds string" in message
+    assert "columns=['a', 'b', 'c'" in message
 
 
 @each_kind
 def test_an_unknown_column_is_reported(tmp_path, name):
-    said = error_of(as_source, KINDS[name](tmp_path / name), columns=["d"])
-    assert "no column 'd': its columns are 'a', 'b', 'c'" in said
+    message = error_of(as_source, KINDS[name](tmp_path / name), columns=["d"])
+    assert "no column 'd': its columns are 'a', 'b', 'c'" in message
 
 
 @random_kind
@@ -117,9 +117,9 @@ def test_the_columns_of_a_second_file_may_be_in_another_order(tmp_path):
 def test_files_with_other_columns_are_refused(tmp_path):
     parquet(tmp_path / "0.parquet")
     parquet(tmp_path / "1.parquet", TABLE.select(["a", "b"]))
-    said = error_of(open_parquet, tmp_path)
-    assert "1.parquet has other columns" in said
-    assert "'c'" in said
+    message = error_of(open_parquet, tmp_path)
+    assert "1.parquet has other columns" in message
+    assert "'c'" in message
     assert_same_blocks(open_parquet(tmp_path, columns=["b", "a"]), np.vstack([X, X])[:, [1, 0]])
 
 
@@ -211,9 +211,9 @@ def test_memory_does_not_grow_with_the_rows(tmp_path, maker):
 def test_a_row_group_that_does_not_fit_is_refused_with_the_fix(tmp_path, monkeypatch):
     path = parquet(tmp_path / "x.parquet")
     monkeypatch.setattr(system_memory, "free_memory", lambda: 100)
-    said = error_of(open_parquet, path)
-    assert "a row group of 8 rows needs" in said
-    assert "row_group_size" in said
+    message = error_of(open_parquet, path)
+    assert "a row group of 8 rows needs" in message
+    assert "row_group_size" in message
 
 
 # ---------------------------------------------------------------- dtypes and nulls
@@ -357,7 +357,7 @@ def test_zero_rows_are_refused(tmp_path, name):
 def test_a_truncated_file_is_refused(tmp_path, name):
     path = KINDS[name](tmp_path / name)
     path.write_bytes(path.read_bytes()[:-300])
-    with pytest.raises(SourceError, match=r"damaged|not whole"):
+    with pytest.raises(SourceError, match=r"damaged|incomplete"):
         rows_read(as_source(path))
 
 

@@ -191,9 +191,9 @@ def test_columns_and_weights_are_chosen_by_name(tmp_path):
 
 def test_a_column_of_text_is_refused_by_name_with_the_fix(tmp_path):
     path = written(tmp_path / "x.csv", "id,a,b\nred,1,2\nblue,3,4\n")
-    said = error_of(as_source, path)
-    assert "column 'id' holds text ('red' in line 2)" in said
-    assert "columns=['a', 'b']" in said
+    message = error_of(as_source, path)
+    assert "column 'id' holds text ('red' in line 2)" in message
+    assert "columns=['a', 'b']" in message
     assert_same_blocks(as_source(path, columns=["a", "b"]), np.array([[1.0, 2], [3, 4]]))
 
 

@@ -71,22 +71,22 @@ def test_columns_may_be_left_out_by_number(data):
 
 
 def test_an_unknown_column_is_refused_with_the_nearest_name(data):
-    said = error_of(as_source, data, drop=["hieght"])
-    assert "no column 'hieght'" in said
-    assert "did you mean 'height'?" in said
+    message = error_of(as_source, data, drop=["hieght"])
+    assert "no column 'hieght'" in message
+    assert "did you mean 'height'?" in message
     assert "did you mean 'weight'" in error_of(as_source, data, columns=["wieght"])
     assert "no column 99" in error_of(as_source, data, drop=[99])
 
 
 def test_columns_and_drop_together_are_refused(data):
-    said = error_of(as_source, data, columns=["height"], drop=["id"])
-    assert "columns=" in said
-    assert "drop=" in said
+    message = error_of(as_source, data, columns=["height"], drop=["id"])
+    assert "columns=" in message
+    assert "drop=" in message
 
 
 def test_dropping_all_columns_is_refused(data):
-    said = error_of(as_source, data, drop=list(FRAME.columns))
-    assert "no column is left" in said
+    message = error_of(as_source, data, drop=list(FRAME.columns))
+    assert "no column is left" in message
 
 
 def test_an_empty_drop_keeps_the_whole_table(data):

@@ -93,16 +93,16 @@ def test_an_invalid_weight_is_reported_with_its_row(made, bad):
 
 @each_library
 def test_a_column_of_text_is_refused_by_name_with_the_fix(made):
-    said = error_of(as_source, made(columns_of(label=["x"] * 37)))
-    assert "column 'label' holds" in said
-    assert "columns=['a', 'b', 'c']" in said
+    message = error_of(as_source, made(columns_of(label=["x"] * 37)))
+    assert "column 'label' holds" in message
+    assert "columns=['a', 'b', 'c']" in message
 
 
 @each_library
 def test_an_unknown_column_is_reported_with_the_existing_ones(made):
-    said = error_of(as_source, made(columns_of()), columns=["a", "nope"])
-    assert "no column 'nope'" in said
-    assert "'a', 'b', 'c'" in said
+    message = error_of(as_source, made(columns_of()), columns=["a", "nope"])
+    assert "no column 'nope'" in message
+    assert "'a', 'b', 'c'" in message
     assert "no column 'w'" in error_of(as_source, made(columns_of()), weights="w")
 
 
@@ -208,9 +208,9 @@ def test_the_lists_of_a_column_are_rows(kind):
     source = as_source(table, columns="row", weights="w")
     assert_same_blocks(source, X, WEIGHTS)
     assert source.feature_names is None
-    said = error_of(as_source, table, weights="w")
-    assert "column 'row' holds" in said
-    assert "columns='row'" in said
+    message = error_of(as_source, table, weights="w")
+    assert "column 'row' holds" in message
+    assert "columns='row'" in message
 
 
 @pytest.mark.parametrize("lazy", [False, True])

@@ -81,8 +81,8 @@ def test_the_only_dataset_is_read_whatever_its_chunks_and_type(path, chunks, kin
 
 def test_a_table_beside_an_array_with_more_axes_needs_a_key(path):
     write(path, field=X.reshape(N, 5, 1), table=X[:, :2])
-    said = r"2 arrays.*key='field'.*field \(37, 5, 1\).*table \(37, 2\)"
-    with pytest.raises(SourceError, match=said):
+    message = r"2 arrays.*key='field'.*field \(37, 5, 1\).*table \(37, 2\)"
+    with pytest.raises(SourceError, match=message):
         as_source(path)
     assert_same_rows(as_source(path, key="field"), X)
 

@@ -70,8 +70,8 @@ def test_grey_images_have_one_channel(tmp_path, mode):
 
 def test_images_of_several_sizes_need_a_size(folder):
     Image.new("RGB", (9, 8)).save(folder / "other.png")
-    said = r"2 sizes, height x width: 6 x 4 \(17\), 8 x 9 \(1\)\. Give .*size=\(64, 64\)"
-    with pytest.raises(SourceError, match=said):
+    message = r"2 sizes, height x width: 6 x 4 \(17\), 8 x 9 \(1\)\. Give .*size=\(64, 64\)"
+    with pytest.raises(SourceError, match=message):
         as_source(folder)
     assert as_source(folder, size=(6, 4)).shape == (N + 1, 6 * 4 * 3)
 

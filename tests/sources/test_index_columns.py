@@ -63,11 +63,11 @@ def opened(data, name=None, **options):
     """Return the source of data, and check that it warns about the omitted column."""
     with pytest.warns(ColumnWarning) as seen:
         source = as_source(data, **options)
-    (said,) = {str(one.message) for one in seen}
-    assert "left out" in said
-    assert "columns=" in said
+    (message,) = {str(one.message) for one in seen}
+    assert "left out" in message
+    assert "columns=" in message
     if name is not None:
-        assert repr(name) in said
+        assert repr(name) in message
     return source
 
 
@@ -127,9 +127,9 @@ def test_an_index_named_in_columns_is_a_feature(tmp_path, file):
 @binary_file
 def test_a_frame_without_columns_beside_the_index_is_refused(tmp_path, file):
     path = WRITERS[file](FRAME.set_index(["a", "b", "c"]), tmp_path / file)
-    said = error_of(as_source, path)
-    assert "pandas index" in said
-    assert "columns=" in said
+    message = error_of(as_source, path)
+    assert "pandas index" in message
+    assert "columns=" in message
 
 
 @binary_file
@@ -241,9 +241,9 @@ def test_an_unnamed_first_column_of_other_numbers_is_refused_with_both_fixes(tmp
     for values in (X[:, 2], np.arange(37) % 3):
         lines = [f"{one},{a}" for one, a in zip(values, X[:, 0], strict=True)]
         path.write_text("\n".join([",a", *lines]))
-        said = error_of(as_source, path)
-        assert "drop=['']" in said
-        assert "columns=['', 'a']" in said
+        message = error_of(as_source, path)
+        assert "drop=['']" in message
+        assert "columns=['', 'a']" in message
         assert as_source(path, drop=[""]).feature_names == ["a"]
         assert as_source(path, columns=["", "a"]).shape == (37, 2)
 

@@ -88,9 +88,9 @@ def test_a_file_of_wrong_length_is_refused(tmp_path, change):
     path = bed(tmp_path / "x.bed")
     whole = path.read_bytes()
     path.write_bytes(whole[:change] if change < 0 else whole + b"\0")
-    said = error_of(as_source, path)
-    assert f"has {103 + change} bytes, but 37 individuals and 10 SNPs need 103" in said
-    assert "truncated" in said
+    message = error_of(as_source, path)
+    assert f"has {103 + change} bytes, but 37 individuals and 10 SNPs need 103" in message
+    assert "truncated" in message
 
 
 @pytest.mark.parametrize("start", [b"abc", b"\x6c\x1b\x07", b"\x6c"])

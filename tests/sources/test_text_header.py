@@ -81,10 +81,10 @@ def test_counting_names_above_fractions_are_names(tmp_path, header):
 )
 def test_an_ambiguous_first_line_is_refused_with_both_options(tmp_path, header, x):
     path = written(tmp_path / "x.csv", header, x)
-    said = error_of(as_source, path)
-    assert "line 1" in said
+    message = error_of(as_source, path)
+    assert "line 1" in message
     for option in ("header=True", "--header", "header=False", "--no-header"):
-        assert option in said
+        assert option in message
     assert_same_blocks(as_source(path, header=True), x, sizes=(16,))
     whole = np.vstack([np.array(header.split(","), float), x])
     assert_same_blocks(as_source(path, header=False), whole, sizes=(16,))
@@ -93,9 +93,9 @@ def test_an_ambiguous_first_line_is_refused_with_both_options(tmp_path, header, 
 def test_text_above_text_beside_integers_of_another_size_is_refused(tmp_path):
     path = written(tmp_path / "x.csv", "place,77,31", GRADES[:, :2], COUNTRIES)
     for options in ({}, {"columns": [1, 2]}):
-        said = error_of(as_source, path, **options)
-        assert "header=True" in said
-        assert "header=False" in said
+        message = error_of(as_source, path, **options)
+        assert "header=True" in message
+        assert "header=False" in message
     assert_same_blocks(as_source(path, header=True, drop="place"), GRADES[:, :2], sizes=(16,))
 
 
@@ -143,9 +143,9 @@ def test_a_year_may_be_given_as_a_number(tmp_path):
 
 def test_a_number_that_is_a_position_and_another_name_is_refused(tmp_path):
     path = written(tmp_path / "x.csv", "1,2,3", FRACTIONS)
-    said = error_of(as_source, path, columns=[1])
-    assert "'1'" in said
-    assert "'2'" in said
+    message = error_of(as_source, path, columns=[1])
+    assert "'1'" in message
+    assert "'2'" in message
     assert as_source(path, columns=["1"]).feature_names == ["1"]
     assert as_source(path, columns=[0]).feature_names == ["1"]
     assert "no column '0'" in error_of(as_source, path, columns=["0"])
@@ -154,9 +154,9 @@ def test_a_number_that_is_a_position_and_another_name_is_refused(tmp_path):
 @pytest.mark.parametrize("header", ["yes", 1, None, "True"])
 def test_an_invalid_header_option_is_refused(tmp_path, header):
     path = written(tmp_path / "x.csv", "a,b,c", PEOPLE)
-    said = error_of(as_source, path, header=header)
-    assert f"header={header!r}" in said
-    assert "True, False or 'auto'" in said
+    message = error_of(as_source, path, header=header)
+    assert f"header={header!r}" in message
+    assert "True, False or 'auto'" in message
 
 
 def test_the_fingerprint_distinguishes_a_header_from_a_row(tmp_path):

@@ -260,9 +260,9 @@ def test_rows_with_nan_are_skipped_or_become_zero(net, spoilt):
 
 
 def test_layers_that_do_not_exist_or_do_not_run_are_refused(net):
-    said = error_of(activations, net, loader(), ["conv1", "layer1.7"])
-    assert "'layer1.7' matches nothing in activations of Net; similar names are layer1.1" in said
-    assert "named_modules()] lists all" in said
+    message = error_of(activations, net, loader(), ["conv1", "layer1.7"])
+    assert "'layer1.7' matches nothing in activations of Net; similar names are layer1.1" in message
+    assert "named_modules()] lists all" in message
     assert "'unused' matches unused, which did not run" in error_of(
         activations, net, loader(), "unused"
     )
@@ -282,8 +282,8 @@ def test_layers_without_rows_of_one_tensor_are_refused():
         def forward(self, x):
             return self.turn(x)
 
-    said = error_of(activations, Turned(), sequences, "turn")
-    assert "gives shape (16, 3) for 2 rows: rows must be its first axis" in said
+    message = error_of(activations, Turned(), sequences, "turn")
+    assert "gives shape (16, 3) for 2 rows: rows must be its first axis" in message
     assert "has no children with weights" in error_of(activations, Turned(), sequences)
 
 
@@ -326,9 +326,9 @@ def test_a_network_on_another_device_is_refused(net, monkeypatch):
     both = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2, device="meta"))
     assert "on several devices (cpu, meta)" in error_of(activations, both, loader())
     monkeypatch.setattr(torch_copy, "jax_device", lambda: "cuda:0")
-    said = error_of(activations, net, loader())
-    assert "runs on cpu, but JAX uses cuda:0: give device='cuda:0'" in said
-    assert "JAX_PLATFORMS=cpu" in said
+    message = error_of(activations, net, loader())
+    assert "runs on cpu, but JAX uses cuda:0: give device='cuda:0'" in message
+    assert "JAX_PLATFORMS=cpu" in message
 
 
 def test_a_network_that_cannot_be_copied_is_reported(net):

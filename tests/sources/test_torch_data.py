@@ -118,8 +118,8 @@ def test_parts_of_an_item_are_chosen_by_key():
     assert_same_blocks(as_source(Items(DICTS), key="image"), X)
     assert_same_blocks(as_source(Items([(i, row) for i, row in enumerate(TENSOR)]), key=1), X)
     assert_same_blocks(as_source(TensorDataset(torch.arange(37), TENSOR), key=1), X)
-    said = error_of(as_source, Items(DICTS))
-    assert "gives ['label', 'image'] at row 0, but key=" in said
+    message = error_of(as_source, Items(DICTS))
+    assert "gives ['label', 'image'] at row 0, but key=" in message
     assert "but key=5" in error_of(as_source, TensorDataset(TENSOR), key=5)
 
 
