@@ -227,14 +227,9 @@ def test_a_changed_file_changes_the_fingerprint(tmp_path, matrix):
     assert one.fingerprint() != before
 
 
-def test_addresses_are_read_by_fsspec(tmp_path):
-    fsspec = pytest.importorskip("fsspec")
-    files = fsspec.filesystem("memory")
-    files.pipe("/far/x.h5ad", h5ad(tmp_path / "x.h5ad").read_bytes())
-    try:
-        assert_same_blocks(as_source("memory://far/x.h5ad"), X)
-    finally:
-        files.rm("/", recursive=True)
+def test_addresses_are_read_by_fsspec(tmp_path, memory):
+    memory.pipe("/far/x.h5ad", h5ad(tmp_path / "x.h5ad").read_bytes())
+    assert_same_blocks(as_source("memory://far/x.h5ad"), X)
 
 
 # ---------------------------------------------------------------- objects

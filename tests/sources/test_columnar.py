@@ -291,14 +291,6 @@ def test_lists_of_small_integers_keep_their_dtype(tmp_path):
 # ---------------------------------------------------------------- elsewhere
 
 
-@pytest.fixture
-def memory():
-    fsspec = pytest.importorskip("fsspec")
-    files = fsspec.filesystem("memory")
-    yield files
-    files.rm("/", recursive=True)
-
-
 @each_kind
 def test_addresses_are_read_by_fsspec(tmp_path, memory, name):
     local = KINDS[name](tmp_path / name)

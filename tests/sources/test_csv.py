@@ -289,16 +289,11 @@ def test_bytes_that_are_not_text_are_refused(tmp_path):
 # ---------------------------------------------------------------- elsewhere, and changed
 
 
-def test_addresses_are_read_by_fsspec(tmp_path):
-    fsspec = pytest.importorskip("fsspec")
-    files = fsspec.filesystem("memory")
-    files.pipe("/far/x.csv", text("a,b,c").encode())
-    files.pipe("/far/x.csv.gz", gzip.compress(text("a,b,c").encode()))
-    try:
-        assert_same_blocks(as_source("memory://far/x.csv"), X)
-        assert_same_blocks(as_source("memory://far/x.csv.gz"), X)
-    finally:
-        files.rm("/", recursive=True)
+def test_addresses_are_read_by_fsspec(memory):
+    memory.pipe("/far/x.csv", text("a,b,c").encode())
+    memory.pipe("/far/x.csv.gz", gzip.compress(text("a,b,c").encode()))
+    assert_same_blocks(as_source("memory://far/x.csv"), X)
+    assert_same_blocks(as_source("memory://far/x.csv.gz"), X)
 
 
 def test_a_changed_file_changes_the_fingerprint(tmp_path):

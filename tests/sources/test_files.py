@@ -29,14 +29,6 @@ def idx(array, code=0x08):
     return head + array.astype(array.dtype.newbyteorder(">")).tobytes()
 
 
-@pytest.fixture
-def memory():
-    fsspec = pytest.importorskip("fsspec")
-    files = fsspec.filesystem("memory")
-    yield files
-    files.rm("/", recursive=True)
-
-
 # ---------------------------------------------------------------- .npy
 
 
