@@ -220,7 +220,7 @@ def _preparation(arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> Prepar
         for name, array in arrays.items()
         if name.startswith("preparation.")
     }
-    return Preparation.rebuilt(facts["preparation"], own, facts["features_before"])
+    return Preparation.from_facts(facts["preparation"], own, facts["features_before"])
 
 
 def _stream(arrays: dict[str, np.ndarray]) -> Stream:

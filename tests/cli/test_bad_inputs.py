@@ -33,7 +33,7 @@ def test_an_empty_file(run):
 
 def test_an_unknown_ending(run):
     Path("data.docx").write_text("words")
-    assert_error(run("fit", "data.docx"), 1, "data.docx ends in none of .npy")
+    assert_error(run("fit", "data.docx"), 1, "data.docx does not end in one of .npy")
 
 
 def test_a_wrong_key(run, x):

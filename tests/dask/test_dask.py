@@ -27,7 +27,7 @@ from eigengame.solver.frame import Frame
 from eigengame.solver.options import Options
 from eigengame.solver.plan import Problem
 from eigengame.sources import SourceError
-from eigengame.sources.npy import NpySource
+from eigengame.sources.npy import open_npy
 
 dask = pytest.importorskip("dask", reason="Dask is not installed: pip install 'eigengame[dask]'")
 da = pytest.importorskip("dask.array")
@@ -380,7 +380,7 @@ def ragged():
         (lambda: game().fit(with_nan()), r"block 3\[200, 3\] is nan: remove or fill"),
         (lambda: game().fit(ragged()), "block 1 has 39 features, but 40 were expected"),
         (lambda: game().fit(BLOCKS.astype(str)), "dtype <U32: give numbers"),
-        (lambda: game().fit(dask.delayed(X)), r"a dask Delayed\w* is no table"),
+        (lambda: game().fit(dask.delayed(X)), r"a dask Delayed\w* is not a table"),
         (lambda: game(algorithm="oja").fit(BLOCKS), "algorithm='oja' plays batch after batch"),
         (lambda: game(forget=0.9).fit(BLOCKS), "forget=0.9 is by the order of rows"),
         (lambda: game(mesh="auto").fit(BLOCKS), "mesh='auto'.*leave mesh out"),
@@ -412,7 +412,7 @@ def test_without_dask_the_way_to_get_it_is_told(monkeypatch):
 def test_what_cannot_be_sent_is_refused_with_the_way_out(tmp_path):
     np.save(tmp_path / "rows.npy", X)
     with pytest.raises(SourceError, match=r"cannot be sent .*: give its path"):
-        game().fit(NpySource(tmp_path / "rows.npy"), engine="dask")
+        game().fit(open_npy(tmp_path / "rows.npy"), engine="dask")
 
 
 def test_three_sites_share_states_only(capsys):

@@ -1,25 +1,20 @@
-"""Real handwritten digits: one pass, and certified to a milliradian."""
+"""MNIST: fits in one pass, and certified to a milliradian."""
 
 import gzip
 import math
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from eigengame import EigenGamePCA, Status, metrics
+from tests.sources.same_rows import real
 
-FOLDER = Path(os.environ.get("EIGENGAME_DATA", Path(__file__).parents[3] / "shared" / "data"))
-IMAGES = FOLDER / "mnist" / "train-images-idx3-ubyte.gz"
 K = 16
 
 
 @pytest.fixture(scope="module")
 def mnist():
-    if not IMAGES.exists():
-        pytest.skip(f"MNIST is not at {IMAGES}: set EIGENGAME_DATA to the folder that holds mnist/")
-    with gzip.open(IMAGES) as file:
+    with gzip.open(real("mnist/train-images-idx3-ubyte.gz")) as file:
         pixels = np.frombuffer(file.read(), np.uint8, offset=16).reshape(60_000, 784)
     x = pixels.astype(np.float32) / 255
     return x, metrics.true_components(x - x.mean(axis=0), K)[1]

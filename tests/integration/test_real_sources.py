@@ -1,30 +1,17 @@
-"""Real files, opened by their paths and prepared as they are read: figures known from elsewhere."""
-
-import os
-from pathlib import Path
+"""Real files, opened by path and prepared: comparison with known results."""
 
 import numpy as np
 import pytest
 from sklearn.decomposition import PCA
 
 from eigengame import EigenGamePCA, as_source, metrics, prepare
-
-FOLDER = Path(os.environ.get("EIGENGAME_DATA", Path(__file__).parents[3] / "shared" / "data"))
-
-
-def real(name, library=None):
-    """Return the path of real data, or skip and say why."""
-    path = FOLDER / name
-    if not path.exists():
-        pytest.skip(f"there is no {path}: set EIGENGAME_DATA to the folder that holds it")
-    if library is not None:
-        pytest.importorskip(library)
-    return path
+from tests.sources.same_rows import real
 
 
 def test_genotypes_have_the_eigenvalues_of_their_relationship_matrix():
     """The relationship matrix is Z Z' / d: Z standardised calls, mean-imputed, d SNPs."""
-    bed = real("genotypes_hapmap3/HM3_thinned_autosomal_overlap.bed", "bed_reader")
+    pytest.importorskip("bed_reader")
+    bed = real("genotypes_hapmap3/HM3_thinned_autosomal_overlap.bed")
     calls = prepare(bed, genotypes=True)
     assert calls.shape == (957, 14079)
     pca = EigenGamePCA(6, tol=1e-3, random_state=0).fit(calls)
@@ -40,8 +27,9 @@ def assert_variances_are_the_eigenvalues(scores, eigenvalues):
 
 
 def test_cells_log_normalised_have_the_components_that_scikit_learn_finds():
-    """The 2000 genes with the most counts; totals are of all genes."""
-    path = real("singlecell_10x/GSM4339772_C144_filtered_feature_bc_matrix.h5", "h5py")
+    """The 2000 genes with the most counts; totals include all genes."""
+    pytest.importorskip("h5py")
+    path = real("singlecell_10x/GSM4339772_C144_filtered_feature_bc_matrix.h5")
     raw = as_source(path)
     assert raw.shape == (3716, 33539)
     everything = next(raw.blocks(0, 3716)).values

@@ -1,4 +1,4 @@
-"""Reading a source whole, for comparison with a formula."""
+"""Functions that read a whole source, for comparison with a formula."""
 
 import numpy as np
 from scipy import sparse
@@ -12,7 +12,7 @@ def rows_of(source, size=7, start=0):
 
 
 def weights_of(source, size=7):
-    """Return the weights of all rows, 1 where a block says nothing."""
+    """Return the weights of all rows, which are 1 for blocks without weights."""
     blocks = list(source.blocks(0, size))
     return np.concatenate([np.ones(len(b)) if b.weights is None else b.weights for b in blocks])
 
@@ -22,14 +22,14 @@ def dense(values):
 
 
 def counts(seed, n=40, d=6):
-    """Return a table of small counts (n, d) with many zeros, one row of zeros among them."""
+    """Return a table of small counts (n, d) with many zeros and one row of zeros."""
     draws = np.random.default_rng(seed).poisson(0.7, (n, d))
     draws[3] = 0
     return draws
 
 
 class Weighted(ArraySource):
-    """Rows whose weights grow."""
+    """Rows with increasing weights."""
 
     def blocks(self, start, size):
         for begin in range(start, len(self.data), size):

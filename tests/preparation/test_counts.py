@@ -24,18 +24,18 @@ def test_log_normalised_is_the_formula_whatever_the_blocks(seed, size, start):
     np.testing.assert_allclose(rows_of(prepared, size, start), naive(x)[start:], rtol=1e-12)
 
 
-def test_log1p_is_the_logarithm_and_nothing_else():
+def test_log1p_takes_the_logarithm_only():
     x = counts(0)
     np.testing.assert_allclose(rows_of(prepare(x, counts="log1p")), np.log1p(x), rtol=1e-12)
 
 
-def test_rows_may_be_brought_to_another_total():
+def test_rows_can_have_another_total():
     x = counts(1)
     prepared = prepare(x, counts="log-normalise", target=100)
     np.testing.assert_allclose(rows_of(prepared), naive(x, 100), rtol=1e-12)
 
 
-def test_a_row_of_zeros_stays_one():
+def test_a_row_of_zeros_stays_zero():
     prepared = prepare(counts(2), counts="log-normalise")
     assert (rows_of(prepared)[3] == 0).all()
 
@@ -50,14 +50,14 @@ def test_sparse_equals_dense_and_stays_sparse(way):
     np.testing.assert_allclose(rows_of(prepared), rows_of(prepare(x, counts=way)), rtol=1e-12)
 
 
-def test_an_entry_that_is_stored_in_parts_is_one_count():
+def test_duplicate_entries_are_summed_to_one_count():
     parts = sparse.csr_array(([1.0, 2.0], [0, 0], [0, 2]), shape=(1, 2))
     np.testing.assert_allclose(rows_of(prepare(parts, counts="log1p")), [[np.log(4), 0]])
-    assert parts.nnz == 2  # what was given is left as it was
+    assert parts.nnz == 2  # the input is not changed
 
 
 @pytest.mark.parametrize("make", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
-def test_totals_are_of_all_columns_also_where_some_are_chosen(make):
+def test_totals_include_all_columns_if_columns_are_chosen(make):
     x = counts(4)
     once = prepare(make(x), columns=[0, 2], counts="log-normalise")
     twice = prepare(prepare(make(x), counts="log-normalise"), columns=[0, 2])
@@ -66,13 +66,13 @@ def test_totals_are_of_all_columns_also_where_some_are_chosen(make):
     assert once.fingerprint() == twice.fingerprint()
 
 
-def test_totals_are_of_some_columns_where_these_are_chosen_first():
+def test_totals_include_the_columns_chosen_before():
     x = counts(4)
     prepared = prepare(prepare(x, columns=[0, 2]), counts="log-normalise")
     np.testing.assert_allclose(rows_of(prepared), naive(x[:, [0, 2]]), rtol=1e-12)
 
 
-def test_a_table_is_read_whole_for_the_totals_of_its_rows():
+def test_all_columns_of_a_table_are_read_for_the_totals():
     pandas = pytest.importorskip("pandas")
     x = counts(4)
     frame = pandas.DataFrame(x, columns=list("abcdef"))
@@ -84,7 +84,7 @@ def test_a_table_is_read_whole_for_the_totals_of_its_rows():
         prepared.preparation.over(frame[["c", "a"]])
 
 
-def test_a_table_with_text_is_refused_where_totals_need_all_columns():
+def test_a_table_with_text_is_refused_if_totals_need_all_columns():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"a": [1.0, 2], "who": ["x", "y"], "b": [3.0, 4]})
     with pytest.raises(SourceError, match=r"who.*reads all columns.*as_source\(data, columns="):
@@ -94,7 +94,7 @@ def test_a_table_with_text_is_refused_where_totals_need_all_columns():
 @pytest.mark.parametrize(
     ("given", "made"), [("uint8", "float32"), ("int16", "float32"), ("int32", "float64")]
 )
-def test_whole_numbers_become_fractions_of_enough_digits(given, made):
+def test_integers_become_floats_of_sufficient_precision(given, made):
     prepared = prepare(counts(5).astype(given), counts="log-normalise")
     assert prepared.dtype == made
     assert next(prepared.blocks(0, 9)).values.dtype == made
@@ -108,7 +108,7 @@ def test_negative_counts_are_refused_by_row_and_column(make):
         rows_of(prepare(make(x), counts="log1p"))
 
 
-def test_what_is_not_known_is_refused():
+def test_unknown_options_are_refused():
     with pytest.raises(ValueError, match=r"counts='cpm': choose one of 'log1p', 'log-normalise'"):
         prepare(counts(7), counts="cpm")
     with pytest.raises(ValueError, match=r"target=0: give a finite number above 0"):

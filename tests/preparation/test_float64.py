@@ -1,4 +1,4 @@
-"""Preparation in float64, for fits that are played or measured in float64."""
+"""Preparation in float64, for fits in float64."""
 
 import numpy as np
 import pytest
@@ -6,9 +6,9 @@ from scipy import sparse
 
 from eigengame import EigenGamePCA, as_source, prepare, shuffled
 from eigengame.dask.partitions import Range
-from eigengame.preparation import Prepared
+from eigengame.preparation import PreparedSource
 from eigengame.sources import ArraySource
-from eigengame.sources.joined import JoinedSource
+from eigengame.sources.concatenation import ConcatenatedSource
 from tests.preparation.reading import counts, rows_of
 
 CALLS = np.random.default_rng(0).binomial(2, [0.1, 0.3, 0.5, 0.7, 0.9], (60, 5)).astype(np.int8)
@@ -20,7 +20,7 @@ def standardised(calls):
 
 
 @pytest.mark.parametrize("dtype", ["int8", "float32"])
-def test_genotypes_are_standardised_in_float64_where_that_is_needed(dtype):
+def test_genotypes_are_standardised_in_float64_if_needed(dtype):
     prepared = prepare(CALLS.astype(dtype), genotypes=True)
     assert prepared.dtype == np.float32
     precise = prepared.in_float64()
@@ -54,12 +54,17 @@ def test_a_step_learns_the_same_in_both_precisions():
 def test_sources_that_only_read_numbers_return_themselves():
     x = counts(3).astype(np.float32)
     whole = prepare(x, columns=[0, 1])
-    for source in (as_source(x), whole, JoinedSource([as_source(x)]), shuffled(as_source(x), 0)):
+    for source in (
+        as_source(x),
+        whole,
+        ConcatenatedSource([as_source(x)]),
+        shuffled(as_source(x), 0),
+    ):
         assert source.in_float64() is source
 
 
 class Thirds(ArraySource):
-    """Rows that are divided by three as they are read."""
+    """Rows that are divided by three when they are read."""
 
     def read(self, begin, end):
         return self.data[begin:end] / np.asarray(3, self.data.dtype)
@@ -68,14 +73,14 @@ class Thirds(ArraySource):
         return Thirds(self.data.astype(np.float64))
 
 
-def test_sources_of_other_sources_pass_it_on():
+def test_wrapping_sources_pass_float64_on():
     x = counts(4).astype(np.float32)
     parts = [Thirds(x[:20]), Thirds(x[20:])]
     wrapped = [
-        JoinedSource(parts),
+        ConcatenatedSource(parts),
         shuffled(Thirds(x), 0),
         Range(Thirds(x), 0, 40),
-        Prepared(prepare(Thirds(x))),
+        PreparedSource(prepare(Thirds(x))),
     ]
     expected = np.sort(counts(4) / 3, axis=0)
     for source in wrapped:

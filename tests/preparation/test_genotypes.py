@@ -9,7 +9,7 @@ from tests.preparation.reading import rows_of
 
 
 def calls(seed):
-    """Return calls (40, 6), some missing; SNP 1 the same in all, SNP 5 called in none."""
+    """Return calls (40, 6), some missing; SNP 1 is constant, SNP 5 has no calls."""
     rng = np.random.default_rng(seed)
     x = rng.binomial(2, rng.uniform(0.2, 0.8, 6), (40, 6)).astype(np.float32)
     x[rng.random(x.shape) < 0.1] = np.nan
@@ -40,7 +40,7 @@ def test_calls_are_standardised_by_their_frequency_whatever_the_blocks(seed, siz
     assert prepared.dtype == np.float32
 
 
-def test_whole_numbers_and_dosages_are_calls_too():
+def test_integers_and_dosages_are_valid_calls():
     whole = np.array([[0, 1], [1, 2], [2, 2]], np.int8)
     np.testing.assert_allclose(rows_of(prepare(whole, genotypes=True)), naive(whole), atol=1e-6)
     dosages = np.array([[0.1, 1.0], [1.5, 0.3], [2.0, 0.0]])
@@ -61,7 +61,7 @@ def test_columns_are_chosen_before():
 
 
 @pytest.mark.parametrize("value", [-1, 3, -127, np.inf])
-def test_what_is_no_call_is_refused_by_row_and_column(value):
+def test_invalid_calls_are_refused_by_row_and_column(value):
     x = calls(3)
     x[21, 4] = value
     with pytest.raises(SourceError, match=r"row 21, column 4 is .*, but genotypes are 0, 1 or 2"):
@@ -69,6 +69,6 @@ def test_what_is_no_call_is_refused_by_row_and_column(value):
 
 
 @pytest.mark.parametrize("other", [{"missing": "skip"}, {"counts": "log1p"}, {"scale": "two-pass"}])
-def test_other_steps_are_refused_beside_it(other):
-    with pytest.raises(ValueError, match=r"genotypes=True with .*leave these out"):
+def test_other_steps_cannot_be_combined_with_genotypes(other):
+    with pytest.raises(ValueError, match=r"genotypes=True with .*leave out the other options"):
         prepare(calls(4), genotypes=True, **other)

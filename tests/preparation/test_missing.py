@@ -19,7 +19,7 @@ def holed(seed, dtype=np.float64):
 
 
 def stored(x):
-    """Return sparse rows that store what is not 0, NaN among it."""
+    """Return sparse rows that store all nonzero values, including NaN."""
     return sparse.csr_array(x)
 
 
@@ -52,7 +52,7 @@ def test_skip_gives_weight_0_and_zeros_to_rows_with_a_missing_value():
     np.testing.assert_array_equal(rows_of(prepared), np.where(gone[:, None], 0, x))
 
 
-def test_weights_count_in_the_means_and_stay():
+def test_means_are_weighted_and_weights_are_kept():
     x, w = holed(3), np.arange(40.0)
     prepared = prepare(Weighted(x), missing="mean")
     there = ~np.isnan(x)
@@ -63,7 +63,7 @@ def test_weights_count_in_the_means_and_stay():
     np.testing.assert_array_equal(skipped, w * there.all(axis=1))
 
 
-def test_the_dtype_stays():
+def test_the_dtype_is_kept():
     prepared = prepare(holed(4, np.float32), missing="mean")
     assert prepared.dtype == np.float32
     assert next(prepared.blocks(0, 9)).values.dtype == np.float32
@@ -97,7 +97,9 @@ def test_a_missing_value_is_refused_by_the_name_of_its_feature():
 def test_infinity_is_refused_under_every_policy(policy, value):
     x = np.ones((40, 6))
     x[9, 2], x[8, 2] = value, np.nan if policy != "raise" else 1.0
-    with pytest.raises(SourceError, match=r"row 9, column 2 is -?inf, which no policy takes"):
+    with pytest.raises(
+        SourceError, match=r"row 9, column 2 is -?inf, which is not a missing value"
+    ):
         rows_of(prepare(x, missing=policy))
 
 
@@ -108,7 +110,9 @@ def test_large_numbers_whose_sum_is_infinite_are_not_missing():
 
 def test_means_need_data_that_can_be_read_again():
     stream = (np.ones((2, 3)) for _ in range(3))
-    with pytest.raises(SourceError, match=r"can be read once, and missing='mean' needs a pass"):
+    with pytest.raises(
+        SourceError, match=r"can be read once, and missing='mean' needs an extra pass"
+    ):
         prepare(stream, missing="mean")
 
 

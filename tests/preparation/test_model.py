@@ -1,4 +1,4 @@
-"""A model of prepared data prepares what it is given later."""
+"""Models of prepared data prepare later data."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from scipy import sparse
 from eigengame import EigenGamePCA, Interrupted, SourceError, prepare
 from eigengame.model_file import ModelFileError
 from eigengame.preparation import Preparation
-from eigengame.preparation.prepared import KINDS
+from eigengame.preparation.prepared_source import KINDS
 from eigengame.sources import ArraySource
 from tests.preparation.reading import rows_of
 from tests.tolerance import assert_close
@@ -32,7 +32,7 @@ def fitted():
     return x, pca.fit(prepare(x, counts="log1p", scale="two-pass"))
 
 
-def test_a_fit_of_prepared_data_is_that_of_data_prepared_by_hand(fitted):
+def test_a_fit_of_prepared_data_equals_that_of_data_prepared_by_hand(fitted):
     x, pca = fitted
     plain = EigenGamePCA(K, passes=12, random_state=0).fit(by_hand(x, x))
     assert_close(pca.components_, plain.components_, factor=1e3)
@@ -52,21 +52,21 @@ def test_raw_rows_are_prepared_before_they_are_projected(fitted):
     assert_close(pca.score_samples(new), pca._model().log_likelihood(by_hand(new, x)), factor=10)
 
 
-def test_data_prepared_alike_is_not_prepared_twice(fitted):
+def test_data_prepared_by_the_same_steps_is_not_prepared_twice(fitted):
     x, pca = fitted
     alike = prepare(x, counts="log1p", scale="two-pass")
     assert_close(pca.transform(alike), pca.transform(x))
-    with pytest.raises(SourceError, match="prepared by steps of its own"):
+    with pytest.raises(SourceError, match="other preparation steps than the model"):
         pca.transform(prepare(x, counts="log1p"))
 
 
-def test_certify_reads_raw_rows_prepared(fitted):
+def test_certify_prepares_raw_rows(fitted):
     x, pca = fitted
     variance = pca.certify(x).rayleigh
     assert_close(variance, pca.explained_variance_, factor=1e3)
 
 
-def test_a_saved_model_prepares_as_before(fitted, tmp_path):
+def test_a_saved_model_keeps_its_preparation(fitted, tmp_path):
     x, pca = fitted
     again = EigenGamePCA.load(pca.save(tmp_path / "model.safetensors"))
     new = table(2)
@@ -74,14 +74,14 @@ def test_a_saved_model_prepares_as_before(fitted, tmp_path):
     assert_close(again.transform(prepare(x, counts="log1p", scale="two-pass")), pca.transform(x))
 
 
-def test_a_model_file_with_a_step_from_elsewhere_is_refused(fitted, tmp_path, monkeypatch):
+def test_a_model_file_with_an_unknown_step_is_refused(fitted, tmp_path, monkeypatch):
     path = fitted[1].save(tmp_path / "model.safetensors")
     monkeypatch.delitem(KINDS, "scale")
     with pytest.raises(ModelFileError, match=r"lacks part of a model \('scale'\)"):
         EigenGamePCA.load(path)
 
 
-def test_fitting_plain_data_forgets_the_preparation(fitted):
+def test_fitting_plain_data_removes_the_preparation(fitted):
     x = fitted[0]
     pca = EigenGamePCA(K, random_state=0).fit(prepare(x, counts="log1p"))
     pca.fit(x)
@@ -108,7 +108,7 @@ def test_a_saved_model_normalises_by_the_totals_of_all_columns(fitted, tmp_path)
     assert_close(again.transform(new), (logs - pca.mean_) @ pca.components_.T, factor=100)
 
 
-def test_rows_passed_over_count_for_nothing_and_have_no_scores(fitted):
+def test_skipped_rows_have_no_weight_and_no_scores(fitted):
     x = fitted[0]
     holed = np.insert(x, [0, 100], np.nan, axis=0)
     pca = EigenGamePCA(K, passes=12, random_state=0).fit(prepare(holed, missing="skip"))
@@ -120,7 +120,7 @@ def test_rows_passed_over_count_for_nothing_and_have_no_scores(fitted):
     assert_close(scores[1:101], plain.transform(x[:100]), factor=1e4)
 
 
-def test_a_stream_goes_on_with_raw_batches(fitted):
+def test_partial_fit_prepares_raw_batches(fitted):
     x = fitted[0]
     pca = EigenGamePCA(K, dtype="float64", random_state=0)
     pca.partial_fit(prepare(x[:150], counts="log1p"))
@@ -129,7 +129,7 @@ def test_a_stream_goes_on_with_raw_batches(fitted):
     assert_close(pca.mean_, np.log1p(x).mean(axis=0), factor=10)
 
 
-def test_models_merge_where_their_preparations_agree(fitted):
+def test_models_with_the_same_preparation_can_be_merged(fitted):
     x = fitted[0]
     first = prepare(x[:150], scale="two-pass")
     halves = [first, first.preparation.over(x[150:]), prepare(x[150:], scale="two-pass"), x[150:]]
@@ -144,7 +144,7 @@ def test_models_merge_where_their_preparations_agree(fitted):
 
 
 class Interrupting:
-    """Stops a run by hand after so many batches."""
+    """Watcher that stops a run after a number of batches."""
 
     def __init__(self, batches):
         self.left = batches
@@ -155,7 +155,7 @@ class Interrupting:
             raise KeyboardInterrupt
 
 
-def test_a_run_goes_on_only_with_the_same_preparation(tmp_path):
+def test_a_run_resumes_only_with_the_same_preparation(tmp_path):
     x, pca = table(4), EigenGamePCA(K, batch_size=40, random_state=0)
     with pytest.raises(Interrupted):
         pca.fit(prepare(x, scale="two-pass"), checkpoint=tmp_path, progress=Interrupting(7))
@@ -167,6 +167,6 @@ def test_a_run_goes_on_only_with_the_same_preparation(tmp_path):
 
 
 def test_a_model_file_with_a_scale_learnt_by_an_earlier_version_still_loads():
-    kept = Preparation.rebuilt([{"kind": "scale"}], {"0.deviations": np.full(D, 2.0)}, D)
+    kept = Preparation.from_facts([{"kind": "scale"}], {"0.deviations": np.full(D, 2.0)}, D)
     x = table(5)
     np.testing.assert_array_equal(rows_of(kept.over(x)), x / 2)

@@ -5,14 +5,14 @@ import pytest
 from scipy import sparse
 
 from eigengame import SourceError, prepare
-from eigengame.preparation import Preparation, Prepared
+from eigengame.preparation import Preparation, PreparedSource
 from eigengame.sources import ArraySource, as_source
 from tests.preparation.reading import Weighted, counts, rows_of
 
 ALL = {"columns": [0, 2, 3], "missing": "mean", "counts": "log-normalise", "scale": "two-pass"}
 
 
-def test_it_is_a_source_with_what_the_first_one_said():
+def test_a_prepared_source_keeps_the_attributes_of_its_source():
     source = ArraySource(counts(0), "cells")
     source.feature_names = list("abcdef")
     prepared = prepare(source, **ALL)
@@ -23,24 +23,24 @@ def test_it_is_a_source_with_what_the_first_one_said():
     assert [len(block) for block in prepared.blocks(5, 20)] == [20, 15]
 
 
-def test_pictures_stay_pictures_until_columns_are_chosen():
+def test_images_keep_their_shape_until_columns_are_chosen():
     source = ArraySource(counts(0))
     source.image_shape = (2, 3, 1)
     assert prepare(source).image_shape == (2, 3, 1)
     assert prepare(source, columns=[0, 1]).image_shape is None
 
 
-def test_preparing_twice_is_one_chain_over_the_first_source():
+def test_preparing_twice_gives_one_chain_of_steps():
     x = counts(1)
     twice = prepare(prepare(x, counts="log1p"), scale="two-pass")
     assert [step.kind for step in twice.steps] == ["missing", "counts", "scale"]
-    assert not isinstance(twice.source, Prepared)
+    assert not isinstance(twice.source, PreparedSource)
     once = prepare(x, counts="log1p", scale="two-pass")
     np.testing.assert_array_equal(rows_of(twice), rows_of(once))
     assert twice.fingerprint() == once.fingerprint()
 
 
-def test_the_fingerprint_tells_source_and_steps():
+def test_the_fingerprint_contains_source_and_steps():
     x = counts(2)
     first = prepare(x, **ALL).fingerprint()
     assert first == json.loads(json.dumps(first))
@@ -56,12 +56,12 @@ def test_the_fingerprint_tells_source_and_steps():
     [ALL, ALL | {"columns": None, "scale": None}, {"genotypes": True}],
     ids=["all", "some", "genotypes"],
 )
-def test_steps_survive_as_json_and_arrays(steps):
+def test_steps_are_restored_from_json_and_arrays(steps):
     x = np.minimum(counts(4), 2).astype(float)
     x[5, 0] = np.nan
     kept = prepare(x, **steps).preparation
     facts = json.loads(json.dumps(kept.facts()))
-    again = Preparation.rebuilt(facts, kept.arrays(), kept.width)
+    again = Preparation.from_facts(facts, kept.arrays(), kept.width)
     assert again.same_as(kept)
     fresh = np.minimum(counts(5), 2).astype(float)
     np.testing.assert_array_equal(rows_of(again.over(fresh)), rows_of(kept.over(fresh)))
@@ -72,7 +72,7 @@ def test_steps_survive_as_json_and_arrays(steps):
     [{"missing": "mean"}, {"scale": "two-pass"}, {"genotypes": True}],
     ids=str,
 )
-def test_a_row_of_weight_3_teaches_as_much_as_three_rows(steps):
+def test_a_row_of_weight_3_counts_as_three_rows(steps):
     x = np.minimum(counts(13), 2).astype(float)
     if "scale" not in steps:
         x[20, 1] = np.nan
@@ -84,7 +84,7 @@ def test_a_row_of_weight_3_teaches_as_much_as_three_rows(steps):
         np.testing.assert_allclose(array, repeated[name], rtol=1e-9)
 
 
-def test_other_data_is_prepared_by_what_the_first_taught():
+def test_other_data_is_prepared_by_the_learnt_steps():
     x, other = counts(6), counts(7)
     kept = prepare(x, scale="two-pass").preparation
     np.testing.assert_allclose(rows_of(kept.over(other)), other / x.std(axis=0), rtol=1e-9)
@@ -104,12 +104,12 @@ def test_named_columns_are_found_by_name_in_other_data():
         kept.over(turned)
 
 
-def test_data_prepared_alike_is_left_as_it_is_and_otherwise_refused():
+def test_data_prepared_by_the_same_steps_is_returned_and_otherwise_refused():
     x = counts(9)
     prepared = prepare(x, scale="two-pass")
     assert prepared.preparation.over(prepared) is prepared
     with pytest.raises(
-        SourceError, match=r"prepared by steps of its own.*give it as it was before"
+        SourceError, match=r"other preparation steps than the model: give the unprepared data"
     ):
         prepared.preparation.over(prepare(counts(10), scale="two-pass"))
 
@@ -120,6 +120,6 @@ def test_another_width_is_refused():
         kept.over(counts(11)[:, :5])
 
 
-def test_an_option_that_the_source_does_not_know_is_refused():
+def test_an_unknown_option_of_the_source_is_refused():
     with pytest.raises(SourceError, match="does not belong to this kind of data"):
         prepare(counts(12), key="layers/raw")

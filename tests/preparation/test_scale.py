@@ -10,7 +10,7 @@ from tests.preparation.reading import counts, rows_of
 
 
 def table(seed):
-    """Return rows whose features differ in mean and spread; one of them never changes."""
+    """Return rows whose features differ in mean and deviation; one feature is constant."""
     rng = np.random.default_rng(seed)
     x = rng.standard_normal((40, 6)) * 10.0 ** rng.integers(-3, 4, 6) + rng.integers(-9, 9, 6)
     x[:, 4] = 0.1
@@ -28,11 +28,11 @@ def test_two_passes_divide_as_scikit_learn_does_whatever_the_blocks(seed, size, 
     np.testing.assert_allclose(rows_of(prepared, size, start), expected[start:], rtol=1e-9)
 
 
-def test_a_feature_that_never_changes_is_left_as_it_is_and_told():
+def test_a_constant_feature_is_not_changed_and_is_listed():
     x = table(0)
     prepared = prepare(x, scale="two-pass")
     np.testing.assert_array_equal(rows_of(prepared)[:, 4], x[:, 4])
-    np.testing.assert_array_equal(prepared.steps[-1].constant, [4])
+    np.testing.assert_array_equal(np.flatnonzero(prepared.steps[-1].deviations == 0), [4])
 
 
 @pytest.mark.parametrize("value", [0.0, 0.1])
@@ -44,16 +44,16 @@ def test_sparse_equals_dense_and_stays_sparse(value):
     assert prepared.most_entries(7) >= max(block.values.nnz for block in prepared.blocks(0, 7))
     expected = rows_of(prepare(x, scale="two-pass"))
     np.testing.assert_allclose(rows_of(prepared), expected, rtol=1e-12)
-    np.testing.assert_array_equal(prepared.steps[-1].constant, [2])
+    np.testing.assert_array_equal(np.flatnonzero(prepared.steps[-1].deviations == 0), [2])
 
 
-def test_a_mean_far_from_zero_costs_no_digits():
+def test_a_mean_far_from_zero_does_not_lose_precision():
     x = np.random.default_rng(2).standard_normal((4000, 3)) + 1e6
     deviations = prepare(x, scale="two-pass").steps[-1].deviations
     np.testing.assert_allclose(deviations, (x - 1e6).std(axis=0), rtol=1e-9)
 
 
-def test_rows_passed_over_do_not_count():
+def test_skipped_rows_do_not_count():
     x = table(3)
     x[5, 1] = np.nan
     prepared = prepare(x, missing="skip", scale="two-pass")
@@ -62,7 +62,7 @@ def test_rows_passed_over_do_not_count():
     np.testing.assert_allclose(np.delete(rows_of(prepared), 5, axis=0), expected, rtol=1e-9)
 
 
-def test_scale_learns_from_what_the_steps_before_it_give():
+def test_scale_learns_from_the_output_of_earlier_steps():
     x = counts(4)
     logs = np.log1p(x)
     prepared = prepare(x, columns=[1, 3], counts="log1p", scale="two-pass")
@@ -71,13 +71,11 @@ def test_scale_learns_from_what_the_steps_before_it_give():
 
 def test_two_passes_need_data_that_can_be_read_again():
     stream = (np.ones((2, 3)) for _ in range(3))
-    with pytest.raises(
-        SourceError, match=r"scale='two-pass' needs a pass of its own.*a part of it"
-    ):
+    with pytest.raises(SourceError, match=r"scale='two-pass' needs an extra pass.*a part of it"):
         prepare(stream, scale="two-pass")
 
 
-def test_data_without_rows_teaches_nothing():
+def test_data_without_rows_is_refused():
     with pytest.raises(
         SourceError, match=r"has no rows: scale='two-pass' has nothing to learn from"
     ):
@@ -89,7 +87,7 @@ def test_scaling_by_a_running_deviation_is_refused_and_the_replacement_is_named(
         prepare(np.eye(3), scale="running")
 
 
-def test_a_stream_is_scaled_by_what_a_part_of_it_taught():
+def test_a_stream_can_be_scaled_by_deviations_of_a_part():
     x = table(5)
     learnt = prepare(x[:20], scale="two-pass").preparation
     prepared = learnt.over(iter([x[:7], x[7:]]))

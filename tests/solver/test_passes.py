@@ -15,8 +15,8 @@ from eigengame._system.read_ahead import read_ahead
 from eigengame.solver.batches import Batches
 from eigengame.solver.frame import Frame
 from eigengame.solver.passes import SourcePasses
-from eigengame.sources import Block, Sequential, as_source
-from eigengame.sources._base import recut
+from eigengame.sources import Block, InOrder, as_source
+from eigengame.sources._base import rechunk
 
 N, D = 37, 5
 RNG = np.random.default_rng(0)
@@ -28,7 +28,7 @@ def dense(batch):
     return np.asarray(batch.rows.dense())
 
 
-class Ragged(Sequential):
+class Ragged(InOrder):
     """Rows in pieces of random length."""
 
     name, shape, dtype = "ragged", (None, D), np.dtype("float64")
@@ -50,9 +50,9 @@ def test_a_stream_in_any_pieces_is_recut_from_any_row(seed, start, size):
     np.testing.assert_array_equal(found, X[start:])
 
 
-def test_weights_and_sparse_rows_survive_a_recut():
+def test_weights_and_sparse_rows_survive_a_rechunk():
     pieces = [Block(SPARSE[:10], np.arange(10.0)), Block(SPARSE[10:])]
-    blocks = list(recut(pieces, 3, 8))
+    blocks = list(rechunk(pieces, 3, 8))
     found = sparse.vstack([block.values for block in blocks])
     assert (found != SPARSE[3:]).nnz == 0
     np.testing.assert_array_equal(blocks[0].weights, [3, 4, 5, 6, 7, 8, 9, 1])
@@ -150,7 +150,7 @@ def test_a_fold_takes_every_row_once():
 
 
 def test_rows_of_weight_zero_in_a_block_are_read_but_not_counted():
-    class Skipping(Sequential):
+    class Skipping(InOrder):
         name, shape, dtype = "skipping", (None, D), np.dtype("float64")
 
         def pieces(self):

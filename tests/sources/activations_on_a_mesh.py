@@ -1,4 +1,4 @@
-"""Run by test_activations in a process with four devices: fits of activations on meshes of them."""
+"""Run by test_activations in a process with four devices: fits of activations on meshes."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from tests.sources.test_activations import BATCHES, K, network
 def main():
     source = activations(network, BATCHES, dtype="bfloat16")
     one = EigenGamePCA(K, random_state=0).fit(source)
-    # 161 features are filled up to 164, and 256 rows are shared by two.
+    # 161 features are padded to 164, and two devices share 256 rows.
     for mesh in ({"features": 4}, {"data": 2, "features": 2}):
         found = EigenGamePCA(K, random_state=0, mesh=mesh).fit(source)
         np.testing.assert_allclose(found.components_, one.components_, atol=1e-3)

@@ -1,4 +1,4 @@
-"""What every source of a fixed table must do, and where real data lies."""
+"""Checks for sources of arrays, and the location of real data."""
 
 import os
 from pathlib import Path
@@ -8,13 +8,13 @@ import pytest
 from scipy import sparse
 
 from eigengame.solver.batches import Batches
-from eigengame.sources import Random
+from eigengame.sources import RandomAccess
 
 FOLDER = Path(os.environ.get("EIGENGAME_DATA", Path(__file__).parents[3] / "shared" / "data"))
 
 
 def real(path):
-    """Return a path of the real data, or skip."""
+    """Return the path of a real data file, or skip the test."""
     if not (FOLDER / path).exists():
         pytest.skip(f"{path} is not in {FOLDER}: set EIGENGAME_DATA to the folder that holds it")
     return FOLDER / path
@@ -25,7 +25,7 @@ def dense(values):
 
 
 def assert_same_rows(source, truth, sizes=(1, 5, 8, 16, 1000)):
-    """Check shape, dtype, and the rows from several cursors in blocks of several sizes."""
+    """Check shape, dtype, and the rows from several start rows in blocks of several sizes."""
     n = len(truth)
     assert source.shape == truth.shape
     assert source.dtype == truth.dtype
@@ -37,7 +37,7 @@ def assert_same_rows(source, truth, sizes=(1, 5, 8, 16, 1000)):
             assert all(block.values.dtype == truth.dtype for block in blocks)
             found = [dense(block.values) for block in blocks] or [truth[:0]]
             np.testing.assert_array_equal(np.concatenate(found), truth[start:])
-    if isinstance(source, Random):
+    if isinstance(source, RandomAccess):
         some = (n // 4, n // 2 + 1), (truth.shape[1] // 3, truth.shape[1])
         found = source.read_columns(*some[0], *some[1])
         assert found.dtype == truth.dtype
@@ -45,7 +45,7 @@ def assert_same_rows(source, truth, sizes=(1, 5, 8, 16, 1000)):
 
 
 def assert_read_on_a_thread(source, truth):
-    """Check the rows as the feed gives them: read ahead on a thread, twice."""
+    """Check the batches of a fit, which are read ahead on a thread, in two passes."""
     feed = Batches(source, 8, np.dtype("float64"))
     for _ in range(2):
         found = np.concatenate([np.asarray(batch.rows.dense()) for batch in feed()])

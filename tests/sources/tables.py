@@ -1,4 +1,4 @@
-"""What every source of a table must do, also one that does not know its rows, or has weights."""
+"""Checks for sources of tables, which may have weights and an unknown number of rows."""
 
 import json
 
@@ -9,7 +9,7 @@ from tests.sources.same_rows import dense
 
 
 def assert_same_blocks(source, truth, weights=None, sizes=(1, 7, 16, 1000)):
-    """Check rows, weights and dtype from several cursors in blocks of several sizes; NaN equals NaN."""
+    """Check rows, weights and dtype from several start rows in blocks of several sizes; NaN equals NaN."""
     n = len(truth)
     assert source.shape[0] in (n, None)
     assert source.shape[1] == truth.shape[1]
@@ -27,12 +27,12 @@ def assert_same_blocks(source, truth, weights=None, sizes=(1, 7, 16, 1000)):
 
 
 def rows_read(source, start=0, size=16):
-    """Return all rows from a cursor as one array."""
+    """Return all rows from a start row on as one array."""
     return np.concatenate([dense(block.values) for block in source.blocks(start, size)])
 
 
 def same_fingerprint(source, other):
-    """Say whether two sources are the same by their fingerprints, which must be plain JSON."""
+    """Return whether the fingerprints of two sources, which must be plain JSON, are equal."""
     return json.dumps(source.fingerprint()) == json.dumps(other.fingerprint())
 
 

@@ -1,4 +1,4 @@
-"""Activations computed by JAX: the rows of a plain loop, fits on them, and what is refused."""
+"""Activations computed by JAX: rows, fits, and errors."""
 
 import os
 import runpy
@@ -20,7 +20,7 @@ from eigengame.sources import Layers
 from tests.sources.tables import error_of, rows_read, same_fingerprint
 
 N, BATCH, K = 1700, 256, 3
-"""More than 262,144 numbers, so that float32 is played; the last batch is short."""
+"""More than 262,144 values, so that fits run in float32; the last batch is short."""
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(N, 6)).astype(np.float32)
@@ -34,7 +34,7 @@ def network(x):
 
 
 def naive(x):
-    """The same row after row."""
+    """Return the activations, computed row by row."""
     hidden = np.tanh(x @ WEIGHTS)
     return np.concatenate([hidden, hidden[:, :32] ** 2, hidden[:, :1]], axis=1)
 
@@ -56,7 +56,7 @@ def pca(source):
 # ---------------------------------------------------------------- rows
 
 
-def test_rows_are_those_of_a_plain_loop_from_any_row_on(source):
+def test_rows_equal_those_of_a_plain_loop_from_any_row(source):
     assert (source.shape, source.dtype, source.block_rows) == ((N, 161), np.float32, BATCH)
     for start, size in ((0, BATCH), (300, 100)):
         np.testing.assert_allclose(copied(source, start, size), naive(X)[start:], atol=1e-6)
@@ -74,7 +74,7 @@ def test_layers_are_named_by_their_paths(source):
     assert one.layers.names == ["output"]
 
 
-def test_what_was_skipped_is_not_computed():
+def test_skipped_rows_are_not_computed():
     ran = []
 
     def watched(x):
@@ -87,7 +87,7 @@ def test_what_was_skipped_is_not_computed():
     assert sorted(ran) == [8, 12]
 
 
-def test_all_of_a_batch_can_be_the_input():
+def test_the_whole_batch_can_be_the_input():
     pairs = [{"x": X[:8], "scale": np.full(8, 2.0)}, {"x": X[8:20], "scale": np.ones(12)}]
     both = activations(lambda b: b["x"] * b["scale"][:, None], pairs, key=None)
     found = copied(both, size=5)
@@ -95,7 +95,7 @@ def test_all_of_a_batch_can_be_the_input():
     np.testing.assert_array_equal(copied(activations(lambda x: x, pairs, key="x")), X[:20])
 
 
-def test_blocks_are_arrays_of_jax_in_the_dtype_asked_for():
+def test_blocks_are_jax_arrays_of_the_given_dtype():
     half = activations(network, BATCHES, dtype="bfloat16")
     block = next(half.blocks(0, BATCH))
     assert isinstance(block.values, jax.Array)
@@ -108,33 +108,33 @@ def test_blocks_are_arrays_of_jax_in_the_dtype_asked_for():
 # ---------------------------------------------------------------- fits
 
 
-def test_a_fit_is_that_of_the_stacked_rows(source, pca):
+def test_a_fit_equals_that_of_the_stacked_rows(source, pca):
     rows = copied(source, size=BATCH)
     same = EigenGamePCA(K, random_state=0, batch_size=BATCH).fit(rows)
     assert pca.n_samples_seen_ == N
     assert same.layers_ is None
-    # Both are float32 and see the same batches: what is left is rounding.
+    # Both use float32 and the same batches, so they differ by rounding only.
     np.testing.assert_allclose(pca.components_, same.components_, atol=1e-4)
     np.testing.assert_allclose(pca.explained_variance_, same.explained_variance_, rtol=1e-4)
     np.testing.assert_allclose(pca.mean_, rows.mean(axis=0), atol=1e-5)
     np.testing.assert_allclose(pca.transform(source), pca.transform(rows), atol=1e-4)
 
 
-def test_rows_in_half_precision_are_played_as_they_are():
+def test_rows_in_half_precision_are_used_without_rounding():
     half = activations(network, BATCHES, dtype="bfloat16")
     batch = next(Batches(half, BATCH, np.dtype("float32"))())
     assert batch.rows.values.dtype == jnp.bfloat16
     rows = np.asarray(copied(half, size=BATCH), np.float32)
     found = EigenGamePCA(K, random_state=0).fit(half)
     same = EigenGamePCA(K, random_state=0, batch_size=BATCH).fit(rows)
-    # Numbers of bfloat16 are numbers of float32: the rows are the same.
+    # bfloat16 values are exact in float32: the rows are the same.
     np.testing.assert_allclose(found.components_, same.components_, atol=1e-3)
     np.testing.assert_allclose(found.explained_variance_, same.explained_variance_, rtol=1e-4)
     np.testing.assert_allclose(found.var_, rows.var(axis=0), rtol=1e-3, atol=1e-5)
 
 
-def test_rows_in_half_precision_are_not_taken_for_noise():
-    """What rounds are products in the players' dtype, also where rows are not centred into it."""
+def test_rows_in_half_precision_give_the_rewards_of_float32():
+    """Rounding is that of products in float32, also if rows are not centred."""
     rng, d = np.random.default_rng(1), 40
     players = np.linalg.qr(rng.normal(size=(d, 4)))[0].T.astype(np.float32)
     rows = jnp.asarray(rng.normal(size=(8, d)), jnp.bfloat16)
@@ -148,7 +148,7 @@ def test_rows_in_half_precision_are_not_taken_for_noise():
     np.testing.assert_allclose(found.rewards, wide.rewards, rtol=1e-5)
 
 
-def test_further_passes_see_the_same_rows(source):
+def test_further_passes_read_the_same_rows(source):
     rows = copied(source, size=BATCH).astype(np.float64)
     found = EigenGamePCA(K, random_state=0, passes=3).fit(source)
     exact = np.linalg.svd(rows - rows.mean(axis=0), full_matrices=False)[1][:K]
@@ -164,7 +164,7 @@ def test_weights_count_rows(source):
     np.testing.assert_allclose(found.singular_values_[0], exact, rtol=1e-3)
 
 
-def test_a_stream_goes_on_with_what_a_network_gives(source, pca):
+def test_partial_fit_accepts_activations(source, pca):
     stream = EigenGamePCA(K, random_state=0).partial_fit(source)
     assert stream.n_samples_seen_ == N
     np.testing.assert_allclose(stream.explained_variance_, pca.explained_variance_, rtol=1e-2)
@@ -181,10 +181,10 @@ def test_a_model_keeps_its_layers(pca, source, tmp_path):
 
 
 def test_rows_on_the_device_are_not_prepared(source):
-    assert "stay on the device, where nothing is prepared" in error_of(prepare, source)
+    assert "stay on the device and cannot be prepared" in error_of(prepare, source)
 
 
-def test_a_stopped_fit_goes_on_to_the_same_bits(source, pca, tmp_path):
+def test_a_resumed_fit_is_identical(source, pca, tmp_path):
     class Stopping:
         def batch(self, at):
             if at.rows > N // 2:
@@ -199,7 +199,7 @@ def test_a_stopped_fit_goes_on_to_the_same_bits(source, pca, tmp_path):
         EigenGamePCA(K, random_state=0).fit(other, checkpoint=tmp_path)
 
 
-def test_a_function_is_told_from_others_by_its_program_and_what_it_closes_over():
+def test_the_digest_of_a_function_depends_on_its_program_and_constants():
     def digest(function, batches=BATCHES):
         return activations(function, batches).digest()
 
@@ -224,7 +224,7 @@ def test_a_function_is_told_from_others_by_its_program_and_what_it_closes_over()
 
 
 @pytest.mark.slow
-def test_devices_of_a_mesh_share_what_a_network_gives():
+def test_devices_of_a_mesh_share_activations():
     root = Path(__file__).parents[2]
     four = f"{os.environ['XLA_FLAGS']} --xla_force_host_platform_device_count=4"
     flags = {"XLA_FLAGS": four, "JAX_ENABLE_X64": "1"}
@@ -270,7 +270,7 @@ def test_too_little_memory_is_told_before_the_first_batch(monkeypatch):
     monkeypatch.setattr(planning, "available", lambda: 1)
     with pytest.raises(MemoryError, match="fewer or pooled layers"):
         EigenGamePCA(K).fit(watched)
-    assert ran == [1]  # the batch that shapes were seen in
+    assert ran == [1]  # the batch from which the shapes were taken
 
 
 # ---------------------------------------------------------------- numbers that are not finite
@@ -291,7 +291,7 @@ def test_nan_is_refused_with_its_layer_and_row():
         EigenGamePCA(2, random_state=0).fit(activations(broken, spoilt(18)))
 
 
-def test_rows_with_nan_are_passed_over():
+def test_rows_with_nan_are_skipped():
     source = activations(broken, spoilt(18), nonfinite="skip")
     blocks = [(np.array(b.values), b.weights) for b in source.blocks(0, 8)]
     weights = np.concatenate([w for _, w in blocks])
@@ -314,20 +314,20 @@ def test_nan_can_become_zero():
 # ---------------------------------------------------------------- what is refused
 
 
-def test_what_is_not_a_loader_of_rows_is_refused():
+def test_invalid_loaders_are_refused():
     assert "the loader is empty: it ended before the first batch" in error_of(
         activations, network, []
     )
     assert "loader is a ndarray: give batches" in error_of(activations, network, X)
-    assert "gives 2 parts at row 0: say by key=" in error_of(activations, network, BATCHES, key=5)
+    assert "has 2 parts, but key=5" in error_of(activations, network, BATCHES, key=5)
     assert "has no rows" in error_of(activations, network, [X[:0]])
     uneven = [(X[:3], X[:4])]
     assert "arrays of [3, 4] rows" in error_of(activations, network, uneven, key=None)
 
 
-def test_what_is_not_a_network_is_refused():
+def test_invalid_networks_are_refused():
     assert "model is a list: give a torch Module" in error_of(activations, [1], BATCHES)
-    assert "these are for torch" in error_of(activations, network, BATCHES, device="cpu")
+    assert "these options are for torch" in error_of(activations, network, BATCHES, device="cpu")
     assert "cannot be traced by JAX" in error_of(activations, lambda x: np.tanh(x), BATCHES)
     assert "shape (6,) and dtype float32 for 2 rows" in error_of(
         activations, lambda x: x.sum(axis=0), BATCHES
@@ -335,28 +335,30 @@ def test_what_is_not_a_network_is_refused():
     assert "returns no arrays" in error_of(activations, lambda x: {}, BATCHES)
 
 
-def test_options_that_are_not_known_are_refused():
+def test_unknown_options_are_refused():
     assert "'hiden' matches nothing" in error_of(activations, network, BATCHES, "hiden")
-    assert "near it are hidden" in error_of(activations, network, BATCHES, ["hiden"])
+    assert "similar names are hidden" in error_of(activations, network, BATCHES, ["hiden"])
     assert "give names or patterns" in error_of(activations, network, BATCHES, [1])
     assert "dtype='float64'" in error_of(activations, network, BATCHES, dtype="float64")
     with pytest.raises(ValueError, match="nonfinite='drop': choose one of"):
         activations(network, BATCHES, nonfinite="drop")
 
 
-def test_inputs_of_another_shape_name_the_row():
+def test_inputs_of_another_shape_are_reported_with_the_row():
     source = activations(lambda x: x, [X[:8], X[8:16, :4]])
-    assert "(4,)] at row 8, but [(6,)] at first" in error_of(rows_read, source)
+    assert "inputs at row 8 have shapes [(4,)], but the first have [(6,)]" in error_of(
+        rows_read, source
+    )
 
 
-def test_a_loader_that_can_be_read_once_is(source):
+def test_a_loader_that_can_be_read_once_is_read_once(source):
     once = activations(network, iter(BATCHES))
     assert (once.again, once.shape[0]) == (False, None)
     np.testing.assert_array_equal(copied(once, size=BATCH), copied(source, size=BATCH))
     assert "can be read once, and was" in error_of(once.blocks, 0, 8)
 
 
-def test_the_fingerprint_tells_layers_apart(source):
+def test_the_fingerprint_distinguishes_layers(source):
     assert same_fingerprint(source, activations(network, BATCHES))
     assert not same_fingerprint(source, activations(network, BATCHES, ["hidden"]))
     assert Layers.from_facts(source.layers.facts()) == source.layers

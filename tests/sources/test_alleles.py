@@ -1,4 +1,4 @@
-"""Genotypes of other alleles, or of SNPs in another order, are refused by a model and beside other files."""
+"""Genotypes with other alleles, or with SNPs in another order, are refused by models and in lists of files."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ CALLS = np.random.default_rng(0).binomial(2, [0.2, 0.3, 0.4, 0.5, 0.6, 0.7], (N,
 
 
 def bed(path, order=range(D), first=FIRST, second=SECOND):
-    """Write calls with some order of the SNPs, and alleles by place."""
+    """Write calls with a given order of the SNPs, and their alleles."""
     properties = {
         "sid": [IDS[i] for i in order],
         "allele_1": [first[i] for i in order],
@@ -48,26 +48,26 @@ OTHERS = {
     ),
     "moved": (
         {"order": [1, 0, 2, 3, 4, 5]},
-        r"2 with other ids at their place \(SNP 0 is rs1, was rs0; ",
+        r"2 with other ids at their position \(SNP 0 is rs1, was rs0; ",
     ),
 }
 
 
 @pytest.mark.parametrize("kind", OTHERS)
 def test_a_model_refuses_genotypes_of_other_alleles_or_in_another_order(fitted, tmp_path, kind):
-    options, said = OTHERS[kind]
+    options, message = OTHERS[kind]
     other, pca = bed(tmp_path / "new.bed", **options), EigenGamePCA.load(fitted[0])
     for use in (pca.transform, pca.certify, pca.score_samples):
-        with pytest.raises(SourceError, match=said):
+        with pytest.raises(SourceError, match=message):
             use(other)
-    with pytest.raises(SourceError, match=said):
+    with pytest.raises(SourceError, match=message):
         as_source([fitted[1], other])
     raw = EigenGamePCA(K, random_state=0).fit(fitted[1])
-    with pytest.raises(SourceError, match=said):
+    with pytest.raises(SourceError, match=message):
         raw.transform(other)
-    with pytest.raises(SourceError, match=said):
+    with pytest.raises(SourceError, match=message):
         raw.partial_fit(other)
-    with pytest.raises(SourceError, match=said):
+    with pytest.raises(SourceError, match=message):
         raw.merge(EigenGamePCA(K, random_state=0).fit(other))
 
 
@@ -76,7 +76,7 @@ def test_the_same_snps_are_accepted_and_so_is_an_allele_that_does_not_occur(fitt
     scores = pca.transform(fitted[1])
     unknown = bed(tmp_path / "new.bed", first=replaced(FIRST, rs1="0"))
     np.testing.assert_array_equal(pca.transform(unknown), scores)
-    # An array has no alleles. Its whole numbers are prepared in float64, those of the file in float32.
+    # An array has no alleles. Its integers are prepared in float64, those of the file in float32.
     np.testing.assert_allclose(pca.transform(CALLS), scores, atol=1e-5)
 
 

@@ -1,4 +1,4 @@
-"""AnnData: .h5ad files of every layout read in blocks by h5py, objects in memory and backed."""
+"""AnnData: .h5ad files of every version, read in blocks by h5py, and objects in memory and backed."""
 
 import numpy as np
 import pytest
@@ -32,7 +32,7 @@ def put_names(parent, names=NAMES):
 
 
 def h5ad(path, matrix=COUNTS, **layers):
-    """Write a file as anndata lays it out."""
+    """Write a file in the layout of anndata."""
     with h5py.File(path, "w") as file:
         put_names(file)
         file.create_group("layers")
@@ -46,7 +46,7 @@ def h5ad(path, matrix=COUNTS, **layers):
 
 
 @pytest.mark.parametrize("matrix", [X, COUNTS, COUNTS.tocsc()], ids=["dense", "csr", "csc"])
-def test_rows_are_those_of_the_array_from_any_cursor(tmp_path, matrix):
+def test_rows_are_those_of_the_array_from_any_row(tmp_path, matrix):
     source = as_source(h5ad(tmp_path / "x.h5ad", matrix))
     assert_same_blocks(source, X)
     assert source.feature_names == NAMES
@@ -65,7 +65,7 @@ def test_a_layer_is_read_by_name(tmp_path, layer):
     assert as_source(path, layer="counts").feature_names == NAMES
 
 
-def test_raw_is_a_layer_with_names_of_its_own(tmp_path):
+def test_raw_is_a_layer_with_its_own_names(tmp_path):
     path = h5ad(tmp_path / "x.h5ad")
     with h5py.File(path, "a") as file:
         put_sparse(file.create_group("raw"), "X", sparse.csr_array(np.hstack([X, X])))
@@ -91,12 +91,12 @@ def test_only_the_entries_of_a_block_are_read(tmp_path, monkeypatch):
     assert read == [COUNTS[8:16].nnz]
 
 
-def test_a_matrix_by_columns_is_refused_where_it_does_not_fit(tmp_path, monkeypatch):
+def test_a_csc_matrix_that_does_not_fit_in_memory_is_refused(tmp_path, monkeypatch):
     path = h5ad(tmp_path / "x.h5ad", COUNTS.tocsc())
     monkeypatch.setattr(memory, "free_memory", lambda: 100)
-    said = error_of(as_source, path)
-    assert "lies by columns (CSC)" in said
-    assert "tocsr()" in said
+    message = error_of(as_source, path)
+    assert "is stored by columns (CSC)" in message
+    assert "tocsr()" in message
     assert_same_blocks(as_source(h5ad(tmp_path / "y.h5ad", COUNTS)), X)
 
 
@@ -133,7 +133,7 @@ def test_names_are_read_from_every_layout(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["csr", "csc"])
-def test_sparse_files_of_old_are_read(tmp_path, kind):
+def test_sparse_files_of_old_versions_are_read(tmp_path, kind):
     path = tmp_path / "x.h5ad"
     with h5py.File(path, "w") as file:
         old = {"h5sparse_format": kind.encode(), "h5sparse_shape": (37, 6)}
@@ -160,10 +160,10 @@ def test_a_truncated_file_is_refused(tmp_path):
     assert "cannot be opened as HDF5" in error_of(as_source, path)
 
 
-def test_a_layer_that_is_not_there_is_named_with_those_that_are(tmp_path):
+def test_an_unknown_layer_is_reported_with_the_existing_ones(tmp_path):
     path = h5ad(tmp_path / "x.h5ad", counts=X, logs=X)
-    said = error_of(as_source, path, layer="cuonts")
-    assert "no layer 'cuonts': its layers are 'counts', 'logs'" in said
+    message = error_of(as_source, path, layer="cuonts")
+    assert "no layer 'cuonts': its layers are 'counts', 'logs'" in message
     assert "no layer 'raw'" in error_of(as_source, path, layer="raw")
 
 
@@ -171,11 +171,11 @@ def test_a_file_without_x_is_refused(tmp_path):
     assert "has no X" in error_of(as_source, h5ad(tmp_path / "x.h5ad", None, counts=X))
 
 
-def test_an_encoding_that_is_not_known_is_named(tmp_path):
+def test_an_unknown_encoding_is_reported(tmp_path):
     path = h5ad(tmp_path / "x.h5ad")
     with h5py.File(path, "a") as file:
         file["X"].attrs["encoding-type"] = "dataframe"
-    assert "is encoded as 'dataframe'" in error_of(as_source, path)
+    assert "has the encoding 'dataframe'" in error_of(as_source, path)
 
 
 @pytest.mark.parametrize("matrix", [X[:0], COUNTS[:0], COUNTS.tocsc()[:0]])
@@ -199,7 +199,7 @@ def test_text_is_refused(tmp_path):
     assert "numbers are needed" in error_of(as_source, path)
 
 
-def test_entries_that_are_cut_off_are_noticed(tmp_path):
+def test_truncated_entries_are_detected(tmp_path):
     path = h5ad(tmp_path / "x.h5ad")
     with h5py.File(path, "a") as file:
         kept = file["X/data"][:-3]
@@ -208,16 +208,16 @@ def test_entries_that_are_cut_off_are_noticed(tmp_path):
     assert "truncated" in error_of(as_source, path)
 
 
-def test_names_of_another_number_are_refused(tmp_path):
+def test_a_wrong_number_of_names_is_refused(tmp_path):
     path = h5ad(tmp_path / "x.h5ad")
     with h5py.File(path, "a") as file:
         del file["var"]
         put_names(file, NAMES[:4])
-    assert "6 features, but 4 names" in error_of(as_source, path)
+    assert "6 features, but 4 feature names" in error_of(as_source, path)
 
 
 @pytest.mark.parametrize("matrix", [X, COUNTS, COUNTS.tocsc()], ids=["dense", "csr", "csc"])
-def test_a_changed_file_is_noticed(tmp_path, matrix):
+def test_a_changed_file_changes_the_fingerprint(tmp_path, matrix):
     path = h5ad(tmp_path / "x.h5ad", matrix, counts=matrix)
     one = as_source(path)
     before = one.fingerprint()
@@ -227,14 +227,9 @@ def test_a_changed_file_is_noticed(tmp_path, matrix):
     assert one.fingerprint() != before
 
 
-def test_addresses_are_read_by_fsspec(tmp_path):
-    fsspec = pytest.importorskip("fsspec")
-    files = fsspec.filesystem("memory")
-    files.pipe("/far/x.h5ad", h5ad(tmp_path / "x.h5ad").read_bytes())
-    try:
-        assert_same_blocks(as_source("memory://far/x.h5ad"), X)
-    finally:
-        files.rm("/", recursive=True)
+def test_addresses_are_read_by_fsspec(tmp_path, memory):
+    memory.pipe("/far/x.h5ad", h5ad(tmp_path / "x.h5ad").read_bytes())
+    assert_same_blocks(as_source("memory://far/x.h5ad"), X)
 
 
 # ---------------------------------------------------------------- objects
@@ -281,10 +276,10 @@ def test_a_view_in_memory_is_its_rows(anndata):
     assert_same_blocks(from_anndata(cells(anndata)[5:30]), X[5:30])
 
 
-def test_objects_without_what_is_asked_for_are_refused(anndata):
-    said = error_of(as_source, cells(anndata, counts=COUNTS), layer="cuonts")
-    assert "no layer 'cuonts'" in said
-    assert "'counts'" in said
+def test_objects_without_the_requested_matrix_are_refused(anndata):
+    message = error_of(as_source, cells(anndata, counts=COUNTS), layer="cuonts")
+    assert "no layer 'cuonts'" in message
+    assert "'counts'" in message
     assert "no X" in error_of(as_source, cells(anndata, None, counts=COUNTS))
     assert "no rows" in error_of(as_source, cells(anndata)[:0])
 

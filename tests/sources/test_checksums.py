@@ -1,4 +1,4 @@
-"""Files with checksums of their own: a flipped bit is refused before the last rows of a pass are given."""
+"""Files with checksums: a flipped bit is refused before the last rows of a pass are read."""
 
 import gzip
 import struct
@@ -78,11 +78,11 @@ def damage(path, place):
 
 
 @pytest.mark.parametrize("made", [stored, by_columns])
-def test_rows_out_of_order_and_passes_that_go_on_are_checked_too(tmp_path, monkeypatch, made):
+def test_random_access_and_resumed_passes_are_checked_too(tmp_path, monkeypatch, made):
     monkeypatch.setattr(npz, "SMALL", 0)
     path = made(tmp_path)
     np.testing.assert_array_equal(rows(path, start=7), X[7:])
-    damage(path, 9000)  # beyond what is read to see the header
+    damage(path, 9000)  # beyond the bytes that are read with the header
     source = as_source(path)
     for read in (
         lambda: source.read(300, 301),
@@ -94,7 +94,7 @@ def test_rows_out_of_order_and_passes_that_go_on_are_checked_too(tmp_path, monke
 
 
 @pytest.mark.parametrize("made", [stored, idx])
-def test_no_model_is_made_of_a_damaged_file(tmp_path, monkeypatch, made):
+def test_a_damaged_file_gives_no_model(tmp_path, monkeypatch, made):
     monkeypatch.setattr(npz, "SMALL", 0)
     path = made(tmp_path)
     damage(path, len(path.read_bytes()) // 2)
@@ -104,13 +104,13 @@ def test_no_model_is_made_of_a_damaged_file(tmp_path, monkeypatch, made):
     assert not hasattr(pca, "components_")
 
 
-def test_an_idx_file_that_is_longer_than_its_header_says_is_refused(tmp_path):
+def test_an_idx_file_that_is_longer_than_its_header_states_is_refused(tmp_path):
     path = idx(tmp_path)
     content = gzip.decompress(path.read_bytes()) + b"\0"
     plain = tmp_path / "y-ubyte"
     plain.write_bytes(content)
     path.write_bytes(gzip.compress(content))
-    with pytest.raises(SourceError, match="its header says"):
+    with pytest.raises(SourceError, match="its header describes"):
         as_source(plain)
-    with pytest.raises(SourceError, match="goes on after the last row"):
+    with pytest.raises(SourceError, match="continues after the last row"):
         rows(path)

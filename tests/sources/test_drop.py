@@ -1,4 +1,4 @@
-"""Columns left out by name or number, of every kind of table."""
+"""Columns dropped by name or number, for every kind of table."""
 
 import numpy as np
 import pytest
@@ -60,7 +60,7 @@ def test_the_columns_named_are_left_out(data):
     assert_same_blocks(source, X, sizes=(16,))
 
 
-def test_one_column_needs_no_list_and_weights_are_no_feature(data):
+def test_one_column_can_be_given_without_a_list_and_weights_are_not_a_feature(data):
     assert_same_blocks(as_source(data, drop="id", weights="w"), X, WEIGHTS, sizes=(16,))
     assert_same_blocks(as_source(data, drop=["w", "id"], weights="w"), X, WEIGHTS, sizes=(16,))
 
@@ -70,26 +70,26 @@ def test_columns_may_be_left_out_by_number(data):
     assert as_source(data, drop=["3", "4"]).feature_names == ["height", "weight", "age"]
 
 
-def test_an_unknown_column_is_refused_with_its_nearest(data):
-    said = error_of(as_source, data, drop=["hieght"])
-    assert "no column 'hieght'" in said
-    assert "did you mean 'height'?" in said
+def test_an_unknown_column_is_refused_with_the_nearest_name(data):
+    message = error_of(as_source, data, drop=["hieght"])
+    assert "no column 'hieght'" in message
+    assert "did you mean 'height'?" in message
     assert "did you mean 'weight'" in error_of(as_source, data, columns=["wieght"])
     assert "no column 99" in error_of(as_source, data, drop=[99])
 
 
 def test_columns_and_drop_together_are_refused(data):
-    said = error_of(as_source, data, columns=["height"], drop=["id"])
-    assert "columns=" in said
-    assert "drop=" in said
+    message = error_of(as_source, data, columns=["height"], drop=["id"])
+    assert "columns=" in message
+    assert "drop=" in message
 
 
-def test_all_columns_left_out_are_refused(data):
-    said = error_of(as_source, data, drop=list(FRAME.columns))
-    assert "no column is left" in said
+def test_dropping_all_columns_is_refused(data):
+    message = error_of(as_source, data, drop=list(FRAME.columns))
+    assert "no column is left" in message
 
 
-def test_nothing_left_out_is_the_whole_table(data):
+def test_an_empty_drop_keeps_the_whole_table(data):
     assert "'id'" in error_of(as_source, data, drop=[])
 
 
@@ -97,7 +97,7 @@ def test_a_column_of_text_is_refused_with_drop_as_the_fix(data):
     assert "drop=['id']" in error_of(as_source, data)
 
 
-def test_the_fingerprint_tells_what_was_left_out(data):
+def test_the_fingerprint_depends_on_drop(data):
     one = as_source(data, drop=["id"])
     assert same_fingerprint(one, as_source(data, drop=["id"]))
     assert not same_fingerprint(one, as_source(data, drop=["id", "w"]))
@@ -125,7 +125,7 @@ def test_a_folder_and_a_list_of_files_leave_the_same_columns_out(tmp_path):
 
 def test_chunks_of_pandas_have_no_columns_to_leave_out(tmp_path):
     with pd.read_csv(as_csv(tmp_path), chunksize=10) as chunks:
-        assert "gives chunks" in error_of(as_source, chunks, drop=["id"])
+        assert "yields chunks" in error_of(as_source, chunks, drop=["id"])
 
 
 # ---------------------------------------------------------------- preparation and models
@@ -146,7 +146,7 @@ def test_prepare_leaves_features_out_of_an_array(drop):
     assert prepared.feature_names == ["a", "c"]
 
 
-def test_prepare_refuses_what_is_not_there_and_both_options():
+def test_prepare_refuses_unknown_columns_and_both_options():
     source = ArraySource(X, "table")
     source.feature_names = ["alpha", "beta", "gamma"]
     with pytest.raises(SourceError, match=r"no 'bata'.*did you mean 'beta'\?"):
@@ -158,7 +158,7 @@ def test_prepare_refuses_what_is_not_there_and_both_options():
     with pytest.raises(ValueError, match=r"columns=.*drop="):
         prepare(X, columns=[0], drop=[1])
     marks = [True, False, False]
-    with pytest.raises(SourceError, match="give names or whole numbers"):
+    with pytest.raises(SourceError, match="give names or integers"):
         prepare(X, drop=marks)
 
 

@@ -11,9 +11,8 @@ import pytest
 from scipy import sparse
 
 from eigengame.sources import SourceError, as_source
-from eigengame.sources.idx import IdxSource
-from eigengame.sources.npy import NpySource
-from eigengame.sources.raw import RawSource
+from eigengame.sources._memory_map import MemoryMapSource
+from eigengame.sources.npy import open_npy
 from tests.sources.same_rows import assert_read_on_a_thread, assert_same_rows, real
 
 X = np.random.default_rng(0).normal(size=(37, 5)).astype(np.float32)
@@ -30,14 +29,6 @@ def idx(array, code=0x08):
     return head + array.astype(array.dtype.newbyteorder(">")).tobytes()
 
 
-@pytest.fixture
-def memory():
-    fsspec = pytest.importorskip("fsspec")
-    files = fsspec.filesystem("memory")
-    yield files
-    files.rm("/", recursive=True)
-
-
 # ---------------------------------------------------------------- .npy
 
 
@@ -48,25 +39,25 @@ def test_npy_rows_are_read_only_views_of_the_file(tmp_path):
     block = next(source.blocks(8, 16)).values
     assert np.shares_memory(block, source._array)
     assert not block.flags.writeable
-    assert isinstance(source, NpySource)
+    assert isinstance(source, MemoryMapSource)
 
 
-def test_npy_pictures_are_flattened_without_a_copy(tmp_path):
-    source = NpySource(saved(tmp_path / "x.npy", PICTURES))
+def test_npy_images_are_flattened_without_a_copy(tmp_path):
+    source = open_npy(saved(tmp_path / "x.npy", PICTURES))
     assert_same_rows(source, PICTURES.reshape(37, 12))
     assert source.image_shape == (4, 3, 1)
     assert np.shares_memory(source.read(3, 9), source._array)
-    colours = NpySource(saved(tmp_path / "y.npy", np.zeros((5, 4, 3, 3), np.uint8)))
+    colours = open_npy(saved(tmp_path / "y.npy", np.zeros((5, 4, 3, 3), np.uint8)))
     assert colours.image_shape == (4, 3, 3)
-    assert NpySource(saved(tmp_path / "z.npy", X)).image_shape is None
+    assert open_npy(saved(tmp_path / "z.npy", X)).image_shape is None
 
 
 @pytest.mark.parametrize("array", [X, PICTURES], ids=["table", "pictures"])
-def test_npy_columns_together_and_foreign_bytes_are_read_too(tmp_path, array):
+def test_npy_in_fortran_order_and_foreign_byte_order_is_read(tmp_path, array):
     flat = array.reshape(37, -1)
-    assert_same_rows(NpySource(saved(tmp_path / "f.npy", np.asfortranarray(array))), flat)
+    assert_same_rows(open_npy(saved(tmp_path / "f.npy", np.asfortranarray(array))), flat)
     foreign = array.astype(np.dtype(">i2") if array.dtype == np.uint8 else ">f4")
-    source = NpySource(saved(tmp_path / "b.npy", foreign))
+    source = open_npy(saved(tmp_path / "b.npy", foreign))
     assert_same_rows(source, flat.astype(foreign.dtype.newbyteorder("=")))
 
 
@@ -89,38 +80,38 @@ def test_npy_fingerprint_notices_a_changed_file(tmp_path):
         (np.zeros(3, [("a", "f4"), ("b", "f4")]), "numbers are needed"),
     ],
 )
-def test_npy_that_is_no_table_of_numbers_is_refused(tmp_path, array, words):
+def test_npy_that_is_not_a_table_of_numbers_is_refused(tmp_path, array, words):
     with pytest.raises(SourceError, match=words):
         as_source(saved(tmp_path / "x.npy", array))
 
 
-def test_npy_missing_empty_truncated_and_false_files_are_named(tmp_path):
+def test_npy_missing_empty_truncated_and_invalid_files_are_reported(tmp_path):
     path = saved(tmp_path / "x.npy", X)
     whole = path.read_bytes()
     with pytest.raises(SourceError, match="does not exist"):
         as_source(tmp_path / "y.npy")
-    with pytest.raises(SourceError, match="no file"):
-        NpySource(tmp_path / "y.npy")
+    with pytest.raises(SourceError, match="not a file"):
+        open_npy(tmp_path / "y.npy")
     path.write_bytes(b"")
     with pytest.raises(SourceError, match="empty"):
         as_source(path)
     path.write_bytes(whole[:-7])
-    with pytest.raises(SourceError, match=r"truncated.*740 bytes, but 733"):
+    with pytest.raises(SourceError, match=r"truncated.*740 bytes, but the file has 733"):
         as_source(path)
     for begin in (b"hello", whole[:30]):
         path.write_bytes(begin)
-        with pytest.raises(SourceError, match=r"no whole \.npy"):
+        with pytest.raises(SourceError, match=r"not a complete \.npy"):
             as_source(path)
 
 
 def test_objects_in_npy_are_refused_and_never_unpickled(tmp_path):
     path = tmp_path / "x.npy"
     np.save(path, np.array([["a", 1]], object), allow_pickle=True)
-    with pytest.raises(SourceError, match="holds object"):
+    with pytest.raises(SourceError, match="dtype object"):
         as_source(path)
 
 
-def test_npy_elsewhere_is_fetched_by_ranges(memory):
+def test_remote_npy_is_fetched_by_ranges(memory):
     for name, array in (("x", X), ("big", X.astype(">f8")), ("pictures", PICTURES)):
         file = io.BytesIO()
         np.save(file, array)
@@ -134,7 +125,7 @@ def test_npy_elsewhere_is_fetched_by_ranges(memory):
         list(source.blocks(30, 10))
 
 
-def test_npy_elsewhere_fetches_only_what_is_asked(memory, monkeypatch):
+def test_remote_npy_fetches_only_the_requested_rows(memory, monkeypatch):
     file = io.BytesIO()
     np.save(file, X)
     memory.pipe("/x.npy", file.getvalue())
@@ -152,7 +143,7 @@ def test_npy_elsewhere_fetches_only_what_is_asked(memory, monkeypatch):
     assert asked == [4 * 20, 1 * 20]
 
 
-def test_npy_elsewhere_that_cannot_be_read_is_named(memory):
+def test_unreadable_remote_npy_is_reported(memory):
     with pytest.raises(SourceError, match="cannot be opened"):
         as_source("memory://nothing.npy")
     with pytest.raises(SourceError, match="cannot be reached"):
@@ -168,7 +159,7 @@ def test_npy_elsewhere_that_cannot_be_read_is_named(memory):
 
 
 @pytest.mark.parametrize("key", [None, "x"])
-def test_npz_the_only_table_is_mapped_where_it_lies(tmp_path, key):
+def test_npz_with_one_table_is_memory_mapped(tmp_path, key):
     path = tmp_path / "x.npz"
     np.savez(path, labels=np.arange(37), x=X, words=np.array(["a"]))
     source = as_source(path, key=key) if key else as_source(path)
@@ -177,7 +168,7 @@ def test_npz_the_only_table_is_mapped_where_it_lies(tmp_path, key):
     assert source.fingerprint()["key"] == "x"
 
 
-def test_npz_compressed_is_read_whole_where_memory_holds_it(tmp_path, monkeypatch):
+def test_npz_compressed_is_loaded_if_it_fits_in_memory(tmp_path, monkeypatch):
     path = tmp_path / "x.npz"
     np.savez_compressed(path, pictures=PICTURES)
     source = as_source(path)
@@ -185,11 +176,11 @@ def test_npz_compressed_is_read_whole_where_memory_holds_it(tmp_path, monkeypatc
     assert source.image_shape == (4, 3, 1)
     assert source.fingerprint()["bytes"] == path.stat().st_size
     monkeypatch.setattr("eigengame._system.memory.free_memory", lambda: 100)
-    with pytest.raises(SourceError, match=r"compressed and must be read whole.*savez"):
+    with pytest.raises(SourceError, match=r"compressed and must be loaded into memory.*savez"):
         as_source(path)
 
 
-def test_npz_with_several_tables_asks_for_a_key_and_lists_them(tmp_path):
+def test_npz_with_several_tables_needs_a_key_and_lists_them(tmp_path):
     path = tmp_path / "x.npz"
     np.savez(path, a=X, b=X[:3], c=X[0])
     with pytest.raises(SourceError, match=r"2 arrays.*key=.*a \(37, 5\).*b \(3, 5\).*c \(5,\)"):
@@ -201,7 +192,7 @@ def test_npz_with_several_tables_asks_for_a_key_and_lists_them(tmp_path):
     assert_same_rows(as_source(path, key="b"), X[:3], sizes=(1, 2, 5))
 
 
-def test_npz_without_tables_damaged_or_false_is_refused(tmp_path):
+def test_npz_without_tables_damaged_or_invalid_is_refused(tmp_path):
     path = tmp_path / "x.npz"
     np.savez(path, a=X[0], b=np.array(["a"]))
     with pytest.raises(SourceError, match="no array with rows"):
@@ -230,18 +221,18 @@ def test_npz_sparse_of_scipy_stays_sparse(tmp_path, form, monkeypatch):
     with pytest.raises(SourceError, match="without keys"):
         as_source(path, key="data")
     monkeypatch.setattr("eigengame._system.memory.free_memory", lambda: 100)
-    with pytest.raises(SourceError, match="read whole"):
+    with pytest.raises(SourceError, match="must be loaded"):
         as_source(path)
 
 
 def test_npz_that_only_looks_sparse_is_refused(tmp_path):
     path = tmp_path / "x.npz"
     np.savez(path, data=X[0], format=np.array(b"none"), shape=np.array([3, 3]))
-    with pytest.raises(SourceError, match="no sparse matrix"):
+    with pytest.raises(SourceError, match="not a sparse matrix"):
         as_source(path)
 
 
-def test_npz_members_of_other_kinds_are_passed_over(tmp_path):
+def test_npz_members_of_other_kinds_are_ignored(tmp_path):
     path = tmp_path / "x.npz"
     np.savez(path, x=X)
     with zipfile.ZipFile(path, "a") as archive:
@@ -259,12 +250,12 @@ def test_raw_rows_are_read_in_either_order(tmp_path, order, kind):
     path.write_bytes(b"head" * 3 + rows.tobytes(order))
     source = as_source(path, columns=5, dtype=kind, offset=12, order=order)
     assert_same_rows(source, rows.astype(rows.dtype.newbyteorder("=")))
-    assert isinstance(source, RawSource)
+    assert isinstance(source, MemoryMapSource)
     if not kind.startswith(">"):
         assert np.shares_memory(source.read(0, 5), source._array)
 
 
-def test_raw_asks_for_what_it_cannot_know(tmp_path):
+def test_raw_needs_its_number_of_columns_and_valid_options(tmp_path):
     path = tmp_path / "x.dat"
     path.write_bytes(X.tobytes())
     with pytest.raises(SourceError, match="give columns="):
@@ -297,7 +288,7 @@ def test_a_text_table_is_not_read_as_raw_bytes(tmp_path):
     assert_same_rows(chosen, np.array([[2.0], [4.0]]), sizes=(1, 2))
 
 
-def test_a_text_table_elsewhere_is_not_read_as_raw_bytes(memory):
+def test_a_remote_text_table_is_not_read_as_raw_bytes(memory):
     memory.pipe("/x.dat", b"1.5 2.5\n3.5 4.5\n")
     (block,) = as_source("memory://x.dat").blocks(0, 8)
     np.testing.assert_array_equal(block.values, [[1.5, 2.5], [3.5, 4.5]])
@@ -305,7 +296,7 @@ def test_a_text_table_elsewhere_is_not_read_as_raw_bytes(memory):
         as_source("memory://x.dat", columns=2)
 
 
-def test_raw_that_is_no_whole_number_of_rows_is_refused(tmp_path):
+def test_raw_with_an_incomplete_row_is_refused(tmp_path):
     path = tmp_path / "x.raw"
     path.write_bytes(X.tobytes()[:-3])
     with pytest.raises(SourceError, match=r"737 bytes.*36 rows.*17 bytes left over.*truncated"):
@@ -316,7 +307,7 @@ def test_raw_that_is_no_whole_number_of_rows_is_refused(tmp_path):
         as_source(path, columns=5, offset=737)
 
 
-def test_raw_elsewhere_is_fetched_by_ranges(memory):
+def test_remote_raw_is_fetched_by_ranges(memory):
     memory.pipe("/x.bin", b"head" + X.tobytes())
     assert_same_rows(as_source("memory://x.bin", columns=5, offset=4), X)
     with pytest.raises(SourceError, match="left over"):
@@ -345,21 +336,21 @@ def test_idx_of_every_type_plain_and_gzipped(tmp_path, kind, code, ending):
     assert source.fingerprint()["modified"] == path.stat().st_mtime_ns
 
 
-def test_idx_is_mapped(tmp_path):
+def test_idx_is_memory_mapped(tmp_path):
     path = tmp_path / "x.idx"
     path.write_bytes(idx(PICTURES))
     source = as_source(path)
-    assert isinstance(source, IdxSource)
+    assert isinstance(source, MemoryMapSource)
     assert np.shares_memory(source.read(0, 5), source._array)
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gzipped"])
-def test_idx_that_is_none_or_labels_is_refused(tmp_path, pack):
+def test_invalid_idx_and_idx_of_labels_are_refused(tmp_path, pack):
     path = tmp_path / "x.idx"
     for raw, words in (
         (b"\0\1\10\3abcd", "begins with 00 01 08 03"),
-        (b"\0\0\7\3abcd", "no idx file"),
-        (b"\0\0", "no idx file"),
+        (b"\0\0\7\3abcd", "not an idx file"),
+        (b"\0\0", "not an idx file"),
         (idx(PICTURES)[:9], "truncated within its header"),
         (idx(PICTURES[:, 0, 0]), "look like labels"),
         (idx(PICTURES[:0]), "no rows"),
@@ -369,7 +360,7 @@ def test_idx_that_is_none_or_labels_is_refused(tmp_path, pack):
             as_source(path)
 
 
-def test_idx_truncated_is_named(tmp_path):
+def test_truncated_idx_is_reported(tmp_path):
     path, raw = tmp_path / "x.idx", idx(PICTURES)
     path.write_bytes(raw[:-5])
     with pytest.raises(SourceError, match="truncated"):
@@ -390,7 +381,7 @@ def test_idx_truncated_is_named(tmp_path):
         as_source(path)
 
 
-def test_kinds_that_are_read_from_local_disk_only_say_so():
+def test_remote_files_of_local_formats_are_refused():
     for path in ("memory://x.npz", "memory://x-ubyte"):
         with pytest.raises(SourceError, match="local disk only"):
             as_source(path)

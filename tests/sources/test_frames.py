@@ -1,4 +1,4 @@
-"""Data frames: columns by name, nulls as NaN, weights from a column, and what is refused."""
+"""Data frames: columns by name, nulls as NaN, weights from a column, and errors."""
 
 import numpy as np
 import pytest
@@ -52,7 +52,7 @@ in_memory = pytest.mark.parametrize("made", [as_pandas, as_polars, as_arrow])
 
 
 @each_library
-def test_rows_are_those_of_the_array_from_any_cursor(made):
+def test_rows_are_those_of_the_array_from_any_row(made):
     source = as_source(made(columns_of()))
     assert_same_blocks(source, X)
     assert source.feature_names == NAMES
@@ -65,7 +65,7 @@ def test_frames_are_read_on_a_thread_and_again(made):
 
 
 @each_library
-def test_columns_are_chosen_by_name_in_the_order_asked(made):
+def test_columns_are_chosen_by_name_in_the_given_order(made):
     frame = made(columns_of(text=["x"] * 37))
     source = as_source(frame, columns=["c", "a"])
     assert_same_blocks(source, X[:, [2, 0]])
@@ -74,7 +74,7 @@ def test_columns_are_chosen_by_name_in_the_order_asked(made):
 
 
 @each_library
-def test_weights_come_from_a_column_that_is_no_feature(made):
+def test_weights_come_from_a_column_that_is_not_a_feature(made):
     frame = made(columns_of(w=WEIGHTS))
     source = as_source(frame, weights="w")
     assert_same_blocks(source, X, WEIGHTS)
@@ -84,7 +84,7 @@ def test_weights_come_from_a_column_that_is_no_feature(made):
 
 @each_library
 @pytest.mark.parametrize("bad", [-1.0, float("nan"), float("inf")])
-def test_a_weight_that_is_none_names_its_row(made, bad):
+def test_an_invalid_weight_is_reported_with_its_row(made, bad):
     weights = WEIGHTS.copy()
     weights[20] = bad
     with pytest.raises(SourceError, match="the weight of row 20 is"):
@@ -93,21 +93,21 @@ def test_a_weight_that_is_none_names_its_row(made, bad):
 
 @each_library
 def test_a_column_of_text_is_refused_by_name_with_the_fix(made):
-    said = error_of(as_source, made(columns_of(label=["x"] * 37)))
-    assert "column 'label' holds" in said
-    assert "columns=['a', 'b', 'c']" in said
+    message = error_of(as_source, made(columns_of(label=["x"] * 37)))
+    assert "column 'label' holds" in message
+    assert "columns=['a', 'b', 'c']" in message
 
 
 @each_library
-def test_a_column_that_is_not_there_is_named_with_those_that_are(made):
-    said = error_of(as_source, made(columns_of()), columns=["a", "nope"])
-    assert "no column 'nope'" in said
-    assert "'a', 'b', 'c'" in said
+def test_an_unknown_column_is_reported_with_the_existing_ones(made):
+    message = error_of(as_source, made(columns_of()), columns=["a", "nope"])
+    assert "no column 'nope'" in message
+    assert "'a', 'b', 'c'" in message
     assert "no column 'w'" in error_of(as_source, made(columns_of()), weights="w")
 
 
 @each_library
-def test_weights_alone_are_no_table(made):
+def test_a_table_with_weights_only_is_refused(made):
     assert "no column is left" in error_of(as_source, made({"w": WEIGHTS}), weights="w")
 
 
@@ -117,7 +117,7 @@ def test_zero_rows_are_refused(made):
 
 
 @pytest.mark.parametrize("made", [as_polars, as_lazy, as_arrow, as_chunks])
-def test_nulls_become_nan_and_whole_numbers_floats(made):
+def test_nulls_become_nan_and_integers_become_floats(made):
     values = [None if i % 5 == 0 else i for i in range(37)]
     truth = np.array([[np.nan if one is None else one, 2.0] for one in values])
     assert_same_blocks(as_source(made({"a": values, "b": [2.0] * 37})), truth)
@@ -153,14 +153,14 @@ def test_numbers_without_nulls_keep_their_dtype(made, kind):
 
 
 @in_memory
-def test_truth_values_are_zeros_and_ones(made):
+def test_booleans_are_zeros_and_ones(made):
     source = as_source(made({"a": [True, False, True], "b": [False, False, True]}))
     assert source.dtype == np.uint8
     np.testing.assert_array_equal(rows_read(source), [[1, 0], [0, 0], [1, 1]])
 
 
 @in_memory
-def test_columns_of_several_types_share_one(made):
+def test_columns_of_several_types_get_a_common_dtype(made):
     source = as_source(made({"a": [True, False], "b": [300, 400], "c": [0.5, 1.5]}))
     np.testing.assert_array_equal(rows_read(source), [[1, 300, 0.5], [0, 400, 1.5]])
 
@@ -170,7 +170,7 @@ def test_a_pandas_block_of_one_type_is_a_view_of_the_frame():
     assert np.shares_memory(next(as_source(frame).blocks(5, 9)).values, frame.to_numpy())
 
 
-def test_pandas_labels_that_are_no_text_are_kept_for_choosing_only():
+def test_pandas_labels_that_are_not_text_can_choose_columns():
     source = as_source(pd.DataFrame(X), columns=[2, 0])
     assert_same_blocks(source, X[:, [2, 0]])
     assert source.feature_names is None
@@ -195,22 +195,22 @@ def test_a_subclass_of_a_frame_is_a_frame():
 
 
 @pytest.mark.parametrize("series", [pd.Series([1.0]), pl.Series([1.0]), pa.array([1.0])])
-def test_one_column_is_no_table(series):
-    assert "is no table: give a DataFrame" in error_of(as_source, series)
+def test_a_single_column_is_refused(series):
+    assert "is not a table: give a DataFrame" in error_of(as_source, series)
 
 
 # ---------------------------------------------------------------- lists as rows
 
 
 @pytest.mark.parametrize("kind", [pa.list_(pa.float64()), pa.list_(pa.float64(), 3)])
-def test_a_column_of_lists_is_the_rows(kind):
+def test_the_lists_of_a_column_are_rows(kind):
     table = pa.table({"id": ["x"] * 37, "row": pa.array(list(X), kind), "w": WEIGHTS})
     source = as_source(table, columns="row", weights="w")
     assert_same_blocks(source, X, WEIGHTS)
     assert source.feature_names is None
-    said = error_of(as_source, table, weights="w")
-    assert "column 'row' holds" in said
-    assert "columns='row'" in said
+    message = error_of(as_source, table, weights="w")
+    assert "column 'row' holds" in message
+    assert "columns='row'" in message
 
 
 @pytest.mark.parametrize("lazy", [False, True])
@@ -228,7 +228,7 @@ def test_null_lists_and_null_entries_become_nan():
     np.testing.assert_array_equal(rows_read(source), [[nan, nan], [1, 2], [3, nan]])
 
 
-def test_ragged_lists_name_the_row():
+def test_ragged_lists_are_reported_with_the_row():
     table = pa.table({"row": [[1.0, 2.0]] * 9 + [[1.0]]})
     with pytest.raises(SourceError, match="the list in row 9 of column 'row' has 1"):
         rows_read(as_source(table), size=4)
@@ -240,7 +240,7 @@ def test_lists_of_text_are_refused():
 
 def test_lists_without_any_are_refused():
     table = pa.table({"row": pa.array([None, None], pa.list_(pa.float32()))})
-    assert "holds no list in any row" in error_of(as_source, table)
+    assert "has no list in any row" in error_of(as_source, table)
 
 
 def test_tensors_of_fixed_shape_are_rows():
@@ -262,20 +262,20 @@ def test_a_reader_of_batches_is_read_once():
         source.blocks(0, 4)
 
 
-def test_a_reader_of_lists_loses_nothing_to_the_first_look():
+def test_a_reader_of_lists_yields_the_batches_used_to_find_their_length():
     table = pa.table({"row": pa.array([None, *X.tolist()], pa.list_(pa.float64()))})
     reader = table.to_reader(max_chunksize=1)
     np.testing.assert_array_equal(rows_read(as_source(reader))[1:], X)
 
 
-def test_a_lazy_frame_is_a_query_that_is_never_collected_whole(tmp_path, monkeypatch):
+def test_a_lazy_frame_is_collected_in_batches(tmp_path, monkeypatch):
     monkeypatch.delattr(pl.LazyFrame, "collect")
     as_polars(columns_of()).write_parquet(tmp_path / "x.parquet")
     query = pl.scan_parquet(tmp_path / "x.parquet").filter(pl.col("a") > 0)
     assert_same_blocks(as_source(query), X[X[:, 0] > 0])
 
 
-def test_a_query_that_fails_says_so():
+def test_a_failing_query_is_reported():
     lost = pl.scan_parquet("/nowhere/x.parquet")
     assert "the query cannot be run" in error_of(as_source, lost)
     broken = as_lazy({"a": ["1", "x"]}).select(pl.col("a").cast(pl.Float64))
@@ -287,11 +287,11 @@ def test_a_query_that_fails_says_so():
 
 
 @each_library
-def test_the_fingerprint_tells_frames_apart(made):
+def test_the_fingerprint_distinguishes_frames(made):
     one = as_source(made(columns_of()))
     assert same_fingerprint(one, as_source(made(columns_of())))
     assert not same_fingerprint(one, as_source(made(columns_of()), columns=["a", "b"]))
     weighted = made(columns_of(w=WEIGHTS))
     assert not same_fingerprint(one, as_source(weighted, weights="w"))
-    if made is not as_lazy:  # a query has no rows before it is run
+    if made is not as_lazy:  # a query has no rows before it runs
         assert not same_fingerprint(one, as_source(made(columns_of(X + 1))))

@@ -1,4 +1,4 @@
-"""HDF5: datasets by blocks, each chunk once; sparse counts of 10x Genomics."""
+"""HDF5: datasets in blocks, each chunk once; sparse counts of 10x Genomics."""
 
 import contextlib
 import itertools
@@ -8,8 +8,8 @@ import pytest
 from scipy import sparse
 
 from eigengame.sources import SourceError, as_source
-from eigengame.sources._chunked import spans
-from eigengame.sources._compressed_rows import Entries
+from eigengame.sources._chunked_array import chunk_spans
+from eigengame.sources._stored_csr import ChunkReader
 from eigengame.sources.hdf5 import Hdf5Source, from_dataset
 from tests.sources.same_rows import assert_read_on_a_thread, assert_same_rows, real
 
@@ -41,7 +41,7 @@ def write(path, **datasets):
 
 
 def write_10x(path, group="matrix", names="features/name", **options):
-    """Write counts as Cell Ranger does: genes by cells, compressed by columns."""
+    """Write counts in the format of Cell Ranger: genes by cells, compressed by columns."""
     with h5py.File(path, "w") as file:
         matrix = file.create_group(group)
         for part in ("data", "indices", "indptr"):
@@ -53,7 +53,7 @@ def write_10x(path, group="matrix", names="features/name", **options):
 
 
 class Counted:
-    """An array that notes the ranges it is asked for."""
+    """An array that records the requested ranges."""
 
     def __init__(self, array, chunks):
         self.array, self.chunks, self.asked = array, chunks, []
@@ -79,15 +79,15 @@ def test_the_only_dataset_is_read_whatever_its_chunks_and_type(path, chunks, kin
     assert source.name == f"{path}:/deep/X"
 
 
-def test_a_table_beside_an_array_with_more_axes_is_not_taken_for_the_data(path):
+def test_a_table_beside_an_array_with_more_axes_needs_a_key(path):
     write(path, field=X.reshape(N, 5, 1), table=X[:, :2])
-    said = r"2 arrays.*key='field'.*field \(37, 5, 1\).*table \(37, 2\)"
-    with pytest.raises(SourceError, match=said):
+    message = r"2 arrays.*key='field'.*field \(37, 5, 1\).*table \(37, 2\)"
+    with pytest.raises(SourceError, match=message):
         as_source(path)
     assert_same_rows(as_source(path, key="field"), X)
 
 
-def test_bounds_of_a_grid_are_never_chosen_but_by_key(path):
+def test_bounds_of_a_grid_are_chosen_by_key_only(path):
     write(path, air_temperature=X.reshape(N, 5, 1), time_bnds=X[:, :2], lat_bounds=X[:5, :2])
     source = as_source(path)
     assert source.name.endswith("air_temperature")
@@ -112,7 +112,7 @@ def test_numbers_that_mark_missing_values_become_nan(path):
     np.testing.assert_array_equal(source.read_columns(2, 9, 1, 3), expected[2:9, 1:3])
 
 
-def test_missing_or_packed_whole_numbers_are_refused(path):
+def test_missing_or_packed_integers_are_refused(path):
     write(path, air=np.arange(N * D).reshape(N, D))
     with h5py.File(path, "a") as file:
         file["air"].attrs["_FillValue"] = 13
@@ -126,7 +126,7 @@ def test_missing_or_packed_whole_numbers_are_refused(path):
         as_source(path)
 
 
-def test_pictures_are_flattened(path):
+def test_images_are_flattened(path):
     pictures = np.arange(N * 12, dtype=np.uint8).reshape(N, 2, 2, 3)
     source = as_source(write(path, pictures=pictures))
     assert_same_rows(source, pictures.reshape(N, 12))
@@ -140,7 +140,7 @@ def test_the_reader_thread_can_read_and_nothing_stays_open(path):
     next(begun)
     begun.close()
     source.read(0, 3)
-    with h5py.File(path, "r+") as file:  # refused while anybody reads
+    with h5py.File(path, "r+") as file:  # fails while the file is open for reading
         file["more"] = 1
 
 
@@ -158,12 +158,12 @@ def test_each_chunk_is_read_once_and_spans_stay_small(chunk, size, start):
 
 
 def test_chunks_too_large_to_hold_are_read_in_parts(monkeypatch):
-    monkeypatch.setattr("eigengame.sources._chunked.SPAN", 10 * D * 4)
+    monkeypatch.setattr("eigengame.sources._chunked_array.MAX_SPAN_BYTES", 10 * D * 4)
     array = Counted(X, (N, 1))
     source = Hdf5Source(lambda: contextlib.nullcontext(array), "counted")
     found = [block.values for block in source.blocks(0, 4)]
     np.testing.assert_array_equal(np.concatenate(found), X)
-    assert array.asked == list(spans(0, N, 4, 10))
+    assert array.asked == list(chunk_spans(0, N, 4, 10))
 
 
 def test_a_key_names_a_dataset_or_a_group(path):
@@ -188,7 +188,7 @@ def test_a_key_names_a_dataset_or_a_group(path):
         (h5py.Empty("f"), "no array with rows"),
     ],
 )
-def test_data_that_is_no_table_is_refused(path, data, words):
+def test_data_that_is_not_a_table_is_refused(path, data, words):
     write(path, X=data)
     with pytest.raises(SourceError, match=words):
         as_source(path)
@@ -196,7 +196,7 @@ def test_data_that_is_no_table_is_refused(path, data, words):
         as_source(path, key="X")
 
 
-def test_files_that_are_missing_empty_truncated_or_false_are_named(path):
+def test_missing_empty_truncated_and_invalid_files_are_reported(path):
     with pytest.raises(SourceError, match="does not exist"):
         as_source(path)
     path.write_bytes(b"")
@@ -210,7 +210,7 @@ def test_files_that_are_missing_empty_truncated_or_false_are_named(path):
     with pytest.raises(SourceError, match="truncated"):
         as_source(path)
     write(path)
-    with pytest.raises(SourceError, match="it holds nothing"):
+    with pytest.raises(SourceError, match="it contains nothing"):
         as_source(path)
 
 
@@ -238,7 +238,7 @@ def test_a_missing_codec_is_named(path):
         list(as_source(path).blocks(0, 64))
 
 
-def test_open_datasets_files_and_groups_are_taken(path):
+def test_open_datasets_files_and_groups_are_read(path):
     write(path, X=X, deep__Y=X)
     with h5py.File(path) as file:
         source = as_source(file["X"])
@@ -263,7 +263,7 @@ def test_the_fingerprint_notices_another_key_and_a_changed_file(path):
     assert as_source(path, key="a").fingerprint() != before
 
 
-def test_files_elsewhere_are_read_by_fsspec(path):
+def test_remote_files_are_read_by_fsspec(path):
     fsspec = pytest.importorskip("fsspec")
     files = fsspec.filesystem("memory")
     files.pipe("/x.h5", write(path, X=X).read_bytes())
@@ -293,7 +293,7 @@ def test_10x_counts_are_cells_by_genes_with_names(path, chunks):
     assert source.fingerprint()["entries"] == COUNTS.nnz
 
 
-def test_10x_counts_of_the_older_layout_are_found_too(path):
+def test_10x_counts_of_the_older_layout_are_found(path):
     source = as_source(write_10x(path, "GRCh38", "gene_names"))
     assert source.feature_names == GENES
     assert_same_rows(source, COUNTS.toarray())
@@ -317,12 +317,12 @@ def test_csr_groups_are_read_and_csc_groups_refused(path):
 @pytest.mark.parametrize("chunk", [1, 7, 64])
 def test_each_chunk_of_entries_is_read_once(chunk):
     array = Counted(np.arange(100), (chunk,))
-    entries = Entries(array)
+    entries = ChunkReader(array)
     cuts = [3, 3, 10, 12, 50, 51, 100]
     for begin, end in itertools.pairwise(cuts):
-        np.testing.assert_array_equal(entries.take(begin, end), np.arange(begin, end))
+        np.testing.assert_array_equal(entries.read(begin, end), np.arange(begin, end))
     assert [one for span in array.asked for one in range(*span)] == list(range(3, 100))
-    np.testing.assert_array_equal(entries.take(5, 20), np.arange(5, 20))
+    np.testing.assert_array_equal(entries.read(5, 20), np.arange(5, 20))
 
 
 @pytest.mark.parametrize(
@@ -331,11 +331,11 @@ def test_each_chunk_of_entries_is_read_once(chunk):
         ("indptr", lambda old: old[:-1], "indptr"),
         ("indptr", lambda old: old[::-1], "indptr"),
         ("data", lambda old: old[:-3], "truncated"),
-        ("features/name", lambda old: old[:-1], "4 names"),
-        ("indices", lambda old: old + 3, "name features from"),
+        ("features/name", lambda old: old[:-1], "4 feature names"),
+        ("indices", lambda old: old + 3, "feature indices from"),
     ],
 )
-def test_damaged_counts_are_named(path, part, change, words):
+def test_damaged_counts_are_reported(path, part, change, words):
     write_10x(path)
     with h5py.File(path, "r+") as file:
         old = file["matrix"][part][:]

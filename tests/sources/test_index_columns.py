@@ -60,14 +60,14 @@ binary_file = pytest.mark.parametrize("file", ["x.parquet", "x.feather", "y.arro
 
 
 def opened(data, name=None, **options):
-    """Return the source of data, and check that it warns of the column it leaves out."""
+    """Return the source of data, and check that it warns about the omitted column."""
     with pytest.warns(ColumnWarning) as seen:
         source = as_source(data, **options)
-    (said,) = {str(one.message) for one in seen}
-    assert "left out" in said
-    assert "columns=" in said
+    (message,) = {str(one.message) for one in seen}
+    assert "left out" in message
+    assert "columns=" in message
     if name is not None:
-        assert repr(name) in said
+        assert repr(name) in message
     return source
 
 
@@ -109,12 +109,12 @@ def test_every_level_of_an_index_is_left_out_and_named(tmp_path, file):
 
 
 @binary_file
-def test_a_range_index_is_no_column_and_nothing_is_said(tmp_path, file):
+def test_a_range_index_is_not_a_column_and_gives_no_warning(tmp_path, file):
     assert_same_blocks(as_source(WRITERS[file](FRAME, tmp_path / file)), X, sizes=(16,))
 
 
 @each_file
-def test_an_index_that_is_named_is_a_feature(tmp_path, file):
+def test_an_index_named_in_columns_is_a_feature(tmp_path, file):
     path = WRITERS[file](SUBSET, tmp_path / file)
     label = "" if "sv" in file else "__index_level_0__"
     source = as_source(path, columns=[label, "a"])
@@ -127,9 +127,9 @@ def test_an_index_that_is_named_is_a_feature(tmp_path, file):
 @binary_file
 def test_a_frame_without_columns_beside_the_index_is_refused(tmp_path, file):
     path = WRITERS[file](FRAME.set_index(["a", "b", "c"]), tmp_path / file)
-    said = error_of(as_source, path)
-    assert "pandas index" in said
-    assert "columns=" in said
+    message = error_of(as_source, path)
+    assert "pandas index" in message
+    assert "columns=" in message
 
 
 @binary_file
@@ -145,7 +145,7 @@ def test_files_of_a_folder_may_differ_in_their_index(tmp_path):
     assert_same_blocks(opened(tmp_path, "__index_level_0__"), X, sizes=(16,))
 
 
-def test_what_dask_and_a_second_writing_call_an_index_is_left_out(tmp_path):
+def test_index_names_of_dask_and_of_rewritten_files_are_left_out(tmp_path):
     plain = pa.table({"a": X[:, 0], "__null_dask_index__": np.arange(37)})
     pq.write_table(plain, tmp_path / "dask.parquet")
     assert opened(tmp_path / "dask.parquet").feature_names == ["a"]
@@ -157,7 +157,7 @@ def test_what_dask_and_a_second_writing_call_an_index_is_left_out(tmp_path):
 
 
 @pytest.mark.parametrize("about", [b"{", b"\xff", b"[]", b'{"index_columns": "a"}'])
-def test_metadata_that_cannot_be_understood_is_passed_over(about):
+def test_invalid_metadata_is_ignored(about):
     table = pa.table({"a": X[:, 0], "b": X[:, 1]}).replace_schema_metadata({b"pandas": about})
     assert as_source(table).feature_names == ["a", "b"]
 
@@ -197,7 +197,7 @@ def test_a_frame_read_from_text_with_its_index_leaves_it_out():
 
 
 @pytest.mark.parametrize("library", ["polars", "pandas", "pyarrow", "path", "text"])
-def test_a_fit_leaves_the_index_out_whatever_the_rows_come_in(tmp_path, library):
+def test_a_fit_leaves_the_index_out_of_every_kind_of_table(tmp_path, library):
     from eigengame import EigenGamePCA
 
     frame = pd.DataFrame(
@@ -215,9 +215,11 @@ def test_a_fit_leaves_the_index_out_whatever_the_rows_come_in(tmp_path, library)
     with pytest.warns(ColumnWarning):
         pca = EigenGamePCA(2, random_state=0).fit(data)
     assert list(pca.feature_names_in_) == ["a", "b", "c", "d"]
-    assert pca.explained_variance_[0] < 3  # the index alone has more than 1000
+    assert pca.explained_variance_[0] < 3  # with the index it would be above 1000
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ColumnWarning)  # a path is opened by the columns of the fit
+        warnings.simplefilter(
+            "ignore", ColumnWarning
+        )  # a path is opened with the columns of the fit
         assert pca.transform(data).shape == (table.num_rows, 2)
 
 
@@ -234,14 +236,14 @@ def test_an_unnamed_first_column_of_increasing_numbers_is_an_index(tmp_path, fir
         np.testing.assert_array_equal(rows_read(source), X[:, :2])
 
 
-def test_an_unnamed_first_column_of_other_numbers_is_refused_with_both_ways_out(tmp_path):
+def test_an_unnamed_first_column_of_other_numbers_is_refused_with_both_fixes(tmp_path):
     path = tmp_path / "x.csv"
     for values in (X[:, 2], np.arange(37) % 3):
         lines = [f"{one},{a}" for one, a in zip(values, X[:, 0], strict=True)]
         path.write_text("\n".join([",a", *lines]))
-        said = error_of(as_source, path)
-        assert "drop=['']" in said
-        assert "columns=['', 'a']" in said
+        message = error_of(as_source, path)
+        assert "drop=['']" in message
+        assert "columns=['', 'a']" in message
         assert as_source(path, drop=[""]).feature_names == ["a"]
         assert as_source(path, columns=["", "a"]).shape == (37, 2)
 
@@ -251,7 +253,7 @@ def test_a_column_without_a_name_that_is_not_the_first_is_a_feature(tmp_path):
     assert as_source(tmp_path / "x.csv").feature_names == ["a", "", "b"]
 
 
-def test_a_first_column_that_counts_the_rows_of_a_table_without_names_is_pointed_out(tmp_path):
+def test_a_first_column_that_counts_the_rows_without_names_gives_a_warning(tmp_path):
     FRAME.to_csv(tmp_path / "x.csv", header=False)
     with pytest.warns(ColumnWarning, match=r"column 0 counts the rows.*drop=\[0\]"):
         assert as_source(tmp_path / "x.csv").shape == (37, 4)

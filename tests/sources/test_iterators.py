@@ -1,4 +1,4 @@
-"""Streams of arrays: read once or again, in pieces of any length, and what is refused."""
+"""Iterables of arrays: read once or several times, in pieces of any length, and errors."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -37,7 +37,7 @@ def test_a_generator_can_begin_at_a_row():
     np.testing.assert_array_equal(rows_read(as_source(iter(PIECES)), start=19), X[19:])
 
 
-def test_an_object_whose_iter_begins_anew_is_read_again():
+def test_an_object_whose_iter_starts_again_is_read_again():
     class Pieces:
         def __iter__(self):
             return iter(PIECES)
@@ -73,7 +73,7 @@ def test_a_list_of_vectors_in_a_piece_is_all_of_its_rows():
     np.testing.assert_array_equal(all_rows(iter([list(X[:20]), list(X[20:])])), X)
 
 
-def test_nested_lists_and_pictures_are_taken_as_rows():
+def test_nested_lists_and_images_are_taken_as_rows():
     np.testing.assert_array_equal(all_rows(iter([X[:9].tolist(), X[9:].tolist()])), X)
     pictures = np.arange(4 * 3 * 2 * 2).reshape(4, 3, 2, 2)
     np.testing.assert_array_equal(all_rows(iter([pictures])), pictures.reshape(4, 12))
@@ -107,15 +107,15 @@ def test_a_first_piece_without_features_is_refused():
     assert "no features" in error_of(as_source, iter([np.empty((3, 0))]))
 
 
-def test_a_change_of_width_names_the_row():
+def test_a_change_of_width_is_reported_with_the_row():
     source = as_source([X[:10], X[:5, :4]])
     with pytest.raises(
-        SourceError, match=r"5 features at first, but the piece at row 10 .*\(5, 4\)"
+        SourceError, match=r"first rows have 5 features, but the piece at row 10 .*\(5, 4\)"
     ):
         rows_read(source)
 
 
-def test_rows_before_a_change_of_width_are_still_given():
+def test_rows_before_a_change_of_width_are_read():
     blocks = as_source([X[:10], X[:5, :4]]).blocks(0, 10)
     np.testing.assert_array_equal(next(blocks).values, X[:10])
     with pytest.raises(SourceError):
@@ -125,28 +125,28 @@ def test_rows_before_a_change_of_width_are_still_given():
 @pytest.mark.parametrize(
     "odd", ["abc", ["a", "b"], np.array([["a", "b"]]), {"a": 1}, None, object()]
 )
-def test_what_is_not_numbers_is_refused(odd):
+def test_data_that_is_not_numeric_is_refused(odd):
     with pytest.raises(SourceError, match="numbers"):
         as_source(iter([odd]))
     source = IteratorSource(iter([X[:4], odd]), "my stream")
-    with pytest.raises(SourceError, match=r"my stream gave a piece of dtype .* at row 4"):
+    with pytest.raises(SourceError, match=r"my stream: the piece at row 4 has dtype"):
         rows_read(source)
 
 
-def test_ragged_lists_name_the_row():
+def test_ragged_lists_are_reported_with_the_row():
     source = as_source(iter([[[1.0, 2.0], [3.0, 4.0]], [[1.0, 2.0], [3.0]]]))
     with pytest.raises(SourceError, match=r"at row 2 .* rows of one length"):
         rows_read(source)
 
 
 def test_single_numbers_are_refused():
-    assert "single number at row 0" in error_of(as_source, iter([1.0, 2.0]))
+    assert "piece at row 0 is a single number" in error_of(as_source, iter([1.0, 2.0]))
 
 
 def test_sparse_and_dense_pieces_do_not_mix():
-    with pytest.raises(SourceError, match="dense at first, but the one at row 4 is sparse"):
+    with pytest.raises(SourceError, match="first piece is dense, but the one at row 4 is sparse"):
         rows_read(as_source([X[:4], sparse.csr_array(X[4:])]))
-    with pytest.raises(SourceError, match="sparse at first, but the one at row 4 is dense"):
+    with pytest.raises(SourceError, match="first piece is sparse, but the one at row 4 is dense"):
         rows_read(as_source([sparse.csr_array(X[:4]), X[4:]]))
 
 
@@ -160,7 +160,7 @@ def test_an_error_in_the_stream_itself_is_not_hidden():
 
 
 class OtherArray:
-    """An array of another library, such as xarray's."""
+    """An array of another library, for example xarray."""
 
     def __init__(self, array):
         self._array, self.shape, self.ndim = array, array.shape, array.ndim
@@ -171,7 +171,7 @@ class OtherArray:
 
 
 @pytest.mark.parametrize("make", [np.asarray, OtherArray, jnp.asarray, lambda x: x.tolist()])
-def test_arrays_with_more_than_two_axes_are_refused_and_reshape_is_named(make):
+def test_arrays_with_more_than_two_axes_are_refused_with_reshape_as_the_fix(make):
     deep = make(X.reshape(37, 5, 1))
     for read in (as_source, prepare):
         with pytest.raises(SourceError, match=r"shape \(37, 5, 1\).*reshape\(len\(x\), -1\)"):
@@ -182,3 +182,10 @@ def test_an_array_of_another_library_is_read_row_by_row():
     np.testing.assert_array_equal(all_rows(OtherArray(X)), X)
     with pytest.raises(SourceError, match=r"shape \(37,\).*reshape\(1, -1\)"):
         as_source(OtherArray(X[:, 0]))
+
+
+def test_options_for_an_open_source_are_refused():
+    source = as_source(X)
+    assert as_source(source) is source
+    with pytest.raises(SourceError, match="is a source already: give columns when it is opened"):
+        as_source(source, columns=[0])

@@ -1,4 +1,4 @@
-"""Layers: where they lie in a row, back to their shapes, chosen by patterns."""
+"""Layers: positions in a row, shapes, and selection by patterns."""
 
 import json
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from eigengame.sources import Layers, SourceError
-from eigengame.sources._patterns import chosen, matching
+from eigengame.sources._layer_patterns import match_all, matching
 
 LAYERS = Layers.of([("conv", (2, 3, 4), True), ("fc", (5,), False), ("plain", (2, 3, 4), False)])
 NAMES = ["conv1", "layer1", "layer1.0", "layer1.0.conv1", "layer1.1", "layer2.0", "layer3.0", "fc"]
@@ -33,14 +33,14 @@ def test_every_feature_is_found_in_its_layer():
         assert places[layer.name][place] == column
 
 
-def test_shares_are_what_of_a_component_lies_in_each_layer():
+def test_shares_are_the_squared_norms_of_a_component_in_each_layer():
     component = np.zeros((2, 53), np.float32)
     component[0, [0, 25, 30]] = [1, 2, 2]
     shares = LAYERS.shares(component)
     np.testing.assert_allclose(shares, [[1 / 9, 4 / 9, 4 / 9], [0, 0, 0]])
 
 
-def test_layers_are_plain_json_and_come_back():
+def test_layers_are_restored_from_json():
     assert Layers.from_facts(json.loads(json.dumps(LAYERS.facts()))) == LAYERS
 
 
@@ -61,18 +61,18 @@ def test_components_of_another_width_are_refused():
         ("l.yer1", []),
     ],
 )
-def test_a_star_stays_within_a_dot_and_two_do_not(pattern, found):
+def test_one_star_does_not_match_a_dot_and_two_do(pattern, found):
     assert matching(pattern, NAMES) == found
 
 
-def test_a_pattern_that_matches_nothing_is_told_what_is_near():
+def test_a_pattern_that_matches_nothing_is_refused_with_similar_names():
     with pytest.raises(
-        SourceError, match=r"'layr1.0' matches nothing in net; near it are layer1.0"
+        SourceError, match=r"'layr1.0' matches nothing in net; similar names are layer1.0"
     ):
-        chosen(["fc", "layr1.0"], NAMES, "net", "this")
+        match_all(["fc", "layr1.0"], NAMES, "net", "this")
     with pytest.raises(SourceError, match=f"there are {', '.join(NAMES)}: this lists all"):
-        chosen(["zzz"], NAMES, "net", "this")
+        match_all(["zzz"], NAMES, "net", "this")
     with pytest.raises(SourceError, match="there are 80 others: this lists all"):
-        chosen(["zzz"], 10 * NAMES, "net", "this")
+        match_all(["zzz"], 10 * NAMES, "net", "this")
     with pytest.raises(SourceError, match="give at least one name"):
-        chosen([], NAMES, "net", "this")
+        match_all([], NAMES, "net", "this")

@@ -1,4 +1,4 @@
-"""PLINK genotypes: individuals as rows, missing calls as NaN, stripes that fit, and what is refused."""
+"""PLINK genotypes: individuals as rows, missing calls as NaN, stripes that fit in memory, and errors."""
 
 import numpy as np
 import pytest
@@ -29,7 +29,7 @@ def test_rows_are_individuals_and_missing_calls_nan(tmp_path):
     assert_read_on_a_thread(source, CALLS)
 
 
-def test_files_that_lie_by_individuals_are_read(tmp_path):
+def test_files_stored_by_individuals_are_read(tmp_path):
     assert_same_blocks(as_source(bed(tmp_path / "x.bed", major="individual")), CALLS)
 
 
@@ -52,7 +52,7 @@ def test_calls_that_do_not_fit_are_decoded_in_stripes(tmp_path, monkeypatch, mem
 
 
 def watched_stripes(monkeypatch):
-    """Return a list that will have the first and last individual of everything that is decoded."""
+    """Return a list to which the range of individuals of every decoded stripe is appended."""
     stripes = []
     real_read = bed_reader.open_bed.read
 
@@ -69,11 +69,11 @@ def watched_stripes(monkeypatch):
 
 def test_a_missing_file_is_named(tmp_path):
     assert "does not exist" in error_of(as_source, tmp_path / "x.bed")
-    assert "is no file" in error_of(BedSource, tmp_path / "x.bed")
+    assert "is not a file" in error_of(BedSource, tmp_path / "x.bed")
 
 
 @pytest.mark.parametrize("ending", [".bim", ".fam"])
-def test_a_missing_table_beside_it_is_named(tmp_path, ending):
+def test_a_missing_bim_or_fam_is_reported(tmp_path, ending):
     path = bed(tmp_path / "x.bed")
     path.with_suffix(ending).unlink()
     assert f"x{ending} is missing" in error_of(as_source, path)
@@ -84,20 +84,20 @@ def test_a_missing_table_beside_it_is_named(tmp_path, ending):
 
 
 @pytest.mark.parametrize("change", [-1, -50, 1])
-def test_a_file_of_another_length_is_refused(tmp_path, change):
+def test_a_file_of_wrong_length_is_refused(tmp_path, change):
     path = bed(tmp_path / "x.bed")
     whole = path.read_bytes()
     path.write_bytes(whole[:change] if change < 0 else whole + b"\0")
-    said = error_of(as_source, path)
-    assert f"has {103 + change} bytes, but 37 individuals and 10 SNPs take 103" in said
-    assert "truncated" in said
+    message = error_of(as_source, path)
+    assert f"has {103 + change} bytes, but 37 individuals and 10 SNPs need 103" in message
+    assert "truncated" in message
 
 
 @pytest.mark.parametrize("start", [b"abc", b"\x6c\x1b\x07", b"\x6c"])
-def test_what_is_no_bed_is_refused(tmp_path, start):
+def test_a_file_that_is_not_bed_is_refused(tmp_path, start):
     path = bed(tmp_path / "x.bed")
     path.write_bytes(start + path.read_bytes()[3:] if len(start) == 3 else start)
-    assert "is no PLINK 1 .bed file" in error_of(as_source, path)
+    assert "is not a PLINK 1 .bed file" in error_of(as_source, path)
 
 
 def test_zero_individuals_are_refused(tmp_path):
@@ -107,7 +107,7 @@ def test_zero_individuals_are_refused(tmp_path):
     assert "x.fam is empty" in error_of(as_source, path)
 
 
-def test_a_file_that_shrinks_while_it_is_read_is_noticed(tmp_path):
+def test_a_file_that_shrinks_while_it_is_read_is_reported(tmp_path):
     source = as_source(bed(tmp_path / "x.bed"), memory=1)
     path = tmp_path / "x.bed"
     path.write_bytes(path.read_bytes()[:20])
@@ -116,7 +116,7 @@ def test_a_file_that_shrinks_while_it_is_read_is_noticed(tmp_path):
 
 
 @pytest.mark.parametrize("ending", [".bed", ".bim", ".fam"])
-def test_a_changed_file_is_noticed(tmp_path, ending):
+def test_a_changed_file_changes_the_fingerprint(tmp_path, ending):
     path = bed(tmp_path / "x.bed")
     one = as_source(path)
     before = one.fingerprint()
@@ -140,7 +140,7 @@ def test_hapmap3_has_its_shape_names_and_missing_rate():
     assert np.isnan(calls).mean() == pytest.approx(0.00153, abs=5e-6)
 
 
-def test_hapmap3_in_stripes_is_hapmap3_at_once():
+def test_hapmap3_in_stripes_equals_hapmap3_at_once():
     path = real("genotypes_hapmap3/HM3_thinned_autosomal_overlap.bed")
     once = next(BedSource(path).blocks(300, 200)).values
     striped = next(BedSource(path, memory=14079 * 50).blocks(300, 200)).values

@@ -1,4 +1,4 @@
-"""Shuffled rows: another order, the same for one seed, from any cursor, without reading what is skipped."""
+"""Shuffled rows: a fixed order for each seed, from any row, without reading skipped blocks."""
 
 import gzip
 
@@ -25,7 +25,7 @@ class Watched(ArraySource):
 
 
 @pytest.mark.parametrize("block", [1, 4, 8, 37, 1000])
-def test_every_row_comes_once_in_the_order_it_says(block):
+def test_every_row_appears_once_in_the_reported_order(block):
     source = shuffled(ArraySource(X), 3, block)
     order = source.order()
     assert sorted(order) == list(range(N))
@@ -33,7 +33,7 @@ def test_every_row_comes_once_in_the_order_it_says(block):
     assert_read_on_a_thread(source, X[order])
 
 
-def test_the_seed_decides_blocks_and_rows_within():
+def test_the_order_of_blocks_and_rows_depends_on_the_seed():
     orders = [shuffled(ArraySource(X), seed, 8).order() for seed in (0, 0, 1)]
     np.testing.assert_array_equal(orders[0], orders[1])
     assert (orders[0] != orders[2]).any()
@@ -69,7 +69,7 @@ def test_sparse_rows_names_and_shapes_are_kept():
     assert_read_on_a_thread(mixed, rows.toarray()[mixed.order()])
 
 
-def test_blocks_are_whole_chunks_where_the_source_has_chunks(tmp_path):
+def test_blocks_are_whole_chunks_of_a_chunked_source(tmp_path):
     h5py = pytest.importorskip("h5py")
     with h5py.File(tmp_path / "x.h5", "w") as file:
         file.create_dataset("X", data=X, chunks=(6, D))
@@ -88,7 +88,7 @@ def test_the_fingerprint_has_seed_and_block():
     assert prints[0] != prints[2]
 
 
-def test_streams_and_senseless_blocks_are_refused(tmp_path):
+def test_streams_and_invalid_block_sizes_are_refused(tmp_path):
     with pytest.raises(SourceError, match="cannot be shuffled"):
         shuffled(as_source([X, X]), 0)
     (tmp_path / "x.idx.gz").write_bytes(

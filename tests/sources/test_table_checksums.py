@@ -1,4 +1,4 @@
-"""Damaged table files: a flipped bit or a missing end is an error, never other numbers."""
+"""Damaged table files: a flipped bit or a missing end raises, and never gives other numbers."""
 
 import gzip
 
@@ -17,7 +17,7 @@ SPACED = TEXT.replace(",", "  ")
 
 
 def same_or_refused(path, content, truth=X):
-    """Read changed content; say whether it was refused, and check that else nothing has changed."""
+    """Read changed content; return whether it was refused, and check the rows if it was not."""
     path.write_bytes(content)
     try:
         found = rows_read(as_source(path))
@@ -36,7 +36,7 @@ def test_a_flipped_bit_in_gzip_is_refused(tmp_path, monkeypatch, name, text):
         changed = bytearray(whole)
         changed[place] ^= 1 << place % 8
         refused += same_or_refused(tmp_path / name, bytes(changed))
-    # Only the ten bytes before the data hold something that does not matter, such as the time.
+    # Only the ten header bytes contain values without effect, for example the time.
     assert refused >= len(whole) - 10
 
 
@@ -56,7 +56,7 @@ def test_every_member_of_a_gzip_is_verified(tmp_path):
         assert same_or_refused(tmp_path / "x.csv.gz", broken)
 
 
-def test_bad_deflate_in_the_first_bytes_is_refused_by_name(tmp_path):
+def test_damage_in_the_first_bytes_is_refused(tmp_path):
     whole = bytearray(gzip.compress(TEXT.encode(), mtime=0))
     whole[10:14] = b"\xff" * 4
     (tmp_path / "x.csv.gz").write_bytes(whole)

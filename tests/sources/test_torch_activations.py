@@ -1,4 +1,4 @@
-"""Activations of torch networks: the rows of hooks by hand, no copies, nothing changed, what is refused."""
+"""Activations of torch networks: rows, buffers without copies, an unchanged network, and errors."""
 
 import copy
 from types import SimpleNamespace
@@ -13,16 +13,16 @@ from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
 
 from eigengame import EigenGamePCA, activations  # noqa: E402
 from eigengame.solver.batches import Batches, refuse_unless_finite  # noqa: E402
-from eigengame.sources import ROTATED, Layers  # noqa: E402
-from eigengame.sources.torch import copy as torch_copy  # noqa: E402
+from eigengame.sources import DEVICE_BUFFERS, Layers  # noqa: E402
+from eigengame.sources.torch import working_copy as torch_copy  # noqa: E402
+from eigengame.sources.torch.cuda_graph import GraphReplay  # noqa: E402
+from eigengame.sources.torch.layer_outputs import _copy  # noqa: E402
 from eigengame.sources.torch.network import blocks_of  # noqa: E402
-from eigengame.sources.torch.outputs import _copy  # noqa: E402
-from eigengame.sources.torch.replay import Replay  # noqa: E402
 from tests.sources.tables import error_of, same_fingerprint  # noqa: E402
 
 
 class Block(nn.Module):
-    """A residual block with one activation that runs twice, in place."""
+    """A residual block with an in-place activation that runs twice."""
 
     def __init__(self):
         super().__init__()
@@ -56,7 +56,7 @@ BLOCKS = ["conv1", "layer1.*", "fc"]
 def net():
     torch.manual_seed(0)
     made = Net()
-    # Norms that do something: as after some training.
+    # Norms with nontrivial statistics, as after training.
     for module in made.modules():
         if isinstance(module, nn.BatchNorm2d):
             module.running_mean.uniform_(-0.5, 0.5)
@@ -69,7 +69,7 @@ def loader(batch=8, data=X):
 
 
 def by_hand(net, names=tuple(SHAPES), data=X):
-    """The outputs of the layers, by hooks on a copy."""
+    """Return the outputs of the layers, by hooks on a copy."""
     own, seen = copy.deepcopy(net).eval(), {name: [] for name in names}
     for name in names:
         own.get_submodule(name).register_forward_hook(
@@ -88,7 +88,7 @@ def copied(source, start=0, size=16):
 
 
 @pytest.mark.parametrize(("batch", "size"), [(8, 8), (5, 16), (20, 6), (64, 64)])
-def test_rows_are_those_of_hooks_by_hand_however_they_are_cut(net, batch, size):
+def test_rows_equal_the_outputs_of_hooks_for_any_block_size(net, batch, size):
     source = activations(net, loader(batch), BLOCKS)
     assert source.shape == (N, 434)
     assert (source.dtype, source.block_rows) == (np.float32, min(batch, N))
@@ -112,13 +112,13 @@ def test_layers_of_an_earlier_source_keep_their_order(net):
     same = activations(net, loader(), last.layers)
     np.testing.assert_allclose(copied(same), copied(last), atol=1e-5)
     other = Layers.of([("conv1", (4, 6, 5), False)])
-    assert "has shape (4, 6, 6), but (4, 6, 5) is wanted" in error_of(
+    assert "has shape (4, 6, 6), but (4, 6, 5) is expected" in error_of(
         activations, net, loader(), other
     )
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16", torch.bfloat16])
-def test_half_precision_is_near_and_norms_keep_theirs(net, dtype):
+def test_half_precision_is_close_and_norms_stay_in_float32(net, dtype):
     source = activations(net, loader(), BLOCKS, dtype=dtype)
     assert source.dtype.itemsize == 2
     own = source._network._model
@@ -126,7 +126,7 @@ def test_half_precision_is_near_and_norms_keep_theirs(net, dtype):
     assert own.layer1[0].bn.weight.dtype == torch.float32
     truth = by_hand(net)
     for name, part in source.cut(copied(source, size=8).astype(np.float32)).items():
-        # Eight bits of a number, through a few layers.
+        # bfloat16 has 8 significant bits, and errors grow over a few layers.
         np.testing.assert_allclose(part, truth[name], atol=0.05)
 
 
@@ -144,7 +144,7 @@ def test_layers_come_in_the_order_in_which_they_run(net):
     assert source.layers.names == ["conv1", "layer1.1.conv", "fc"]
 
 
-def test_the_blocks_of_a_network_are_taken_by_default(net):
+def test_the_blocks_of_a_network_are_the_default_layers(net):
     assert blocks_of(net) == ["conv1", "layer1.0", "layer1.1", "fc", "unused"]
     assert activations(net, loader()).layers == activations(net, loader(), BLOCKS).layers
 
@@ -165,7 +165,7 @@ def test_dicts_and_tuples_become_arguments():
         np.testing.assert_array_equal(copied(activations(Two(), batches, "sum", key=None)), truth)
 
 
-def test_arrays_of_numpy_are_inputs_too(net):
+def test_numpy_arrays_can_be_inputs(net):
     source = activations(net, [X[:20].numpy(), X[20:].numpy()], BLOCKS)
     assert source.shape[0] == N
     np.testing.assert_allclose(
@@ -180,12 +180,12 @@ def test_jax_reads_the_buffers_themselves_in_turn(net):
     source = activations(net, loader(), BLOCKS)
     found = [block.values.unsafe_buffer_pointer() for block in source.blocks(0, 8)]
     buffers = [one.data_ptr() for one in source._network._buffers]
-    assert len(buffers) == len(set(buffers)) == ROTATED
-    assert found == [buffers[i % ROTATED] for i in range(5)]
+    assert len(buffers) == len(set(buffers)) == DEVICE_BUFFERS
+    assert found == [buffers[i % DEVICE_BUFFERS] for i in range(5)]
 
 
 @pytest.mark.parametrize("options", [{}, {"dtype": "bfloat16", "channels_last": True}])
-def test_the_network_is_left_as_it_was(net, options):
+def test_the_network_is_not_changed(net, options):
     net.train()
     net.layer1[0].eval()
     modes = {name: module.training for name, module in net.named_modules()}
@@ -201,7 +201,7 @@ def test_the_network_is_left_as_it_was(net, options):
     assert all(p.requires_grad for p in net.parameters())
 
 
-def test_what_comes_before_the_start_is_not_run(net):
+def test_batches_before_the_start_are_not_run(net):
     ran = []
     handle = net.register_forward_hook(lambda module, given, out: ran.append(len(given[0])))
     source = activations(net, loader(), BLOCKS)
@@ -214,11 +214,11 @@ def test_what_comes_before_the_start_is_not_run(net):
 # ---------------------------------------------------------------- fits
 
 
-def test_a_fit_in_half_precision_is_that_of_the_stacked_rows(net):
+def test_a_fit_in_half_precision_equals_that_of_the_stacked_rows(net):
     many = torch.from_numpy(np.random.default_rng(1).normal(size=(700, 3, 8, 8)).astype(np.float32))
     source = activations(net, loader(64, many), BLOCKS, dtype="bfloat16")
     rows = np.asarray(copied(source, size=64), np.float32)
-    assert rows.size > 2**18  # so that float32 is played
+    assert rows.size > 2**18  # so that the fit runs in float32
     found = EigenGamePCA(3, random_state=0).fit(source)
     same = EigenGamePCA(3, random_state=0, batch_size=64).fit(rows)
     np.testing.assert_allclose(found.components_, same.components_, atol=1e-3)
@@ -243,7 +243,7 @@ def test_nan_is_refused_with_its_layer_and_row(net, spoilt):
         refuse_unless_finite(feed, np.array([np.nan]))
 
 
-def test_rows_with_nan_are_passed_over_or_become_zero(net, spoilt):
+def test_rows_with_nan_are_skipped_or_become_zero(net, spoilt):
     truth = copied(activations(net, spoilt, BLOCKS))
     skipped = activations(net, spoilt, BLOCKS, nonfinite="skip")
     blocks = [(np.array(b.values), b.weights) for b in skipped.blocks(0, 8)]
@@ -259,10 +259,10 @@ def test_rows_with_nan_are_passed_over_or_become_zero(net, spoilt):
 # ---------------------------------------------------------------- what is refused
 
 
-def test_layers_that_are_not_there_or_do_not_run_are_refused(net):
-    said = error_of(activations, net, loader(), ["conv1", "layer1.7"])
-    assert "'layer1.7' matches nothing in activations of Net; near it are layer1.1" in said
-    assert "named_modules()] lists all" in said
+def test_layers_that_do_not_exist_or_do_not_run_are_refused(net):
+    message = error_of(activations, net, loader(), ["conv1", "layer1.7"])
+    assert "'layer1.7' matches nothing in activations of Net; similar names are layer1.1" in message
+    assert "named_modules()] lists all" in message
     assert "'unused' matches unused, which did not run" in error_of(
         activations, net, loader(), "unused"
     )
@@ -282,15 +282,15 @@ def test_layers_without_rows_of_one_tensor_are_refused():
         def forward(self, x):
             return self.turn(x)
 
-    said = error_of(activations, Turned(), sequences, "turn")
-    assert "gives shape (16, 3) for 2 rows: rows must be its first axis" in said
-    assert "has no parts with weights" in error_of(activations, Turned(), sequences)
+    message = error_of(activations, Turned(), sequences, "turn")
+    assert "gives shape (16, 3) for 2 rows: rows must be its first axis" in message
+    assert "has no children with weights" in error_of(activations, Turned(), sequences)
 
 
 def test_outputs_of_changing_shape_or_number_are_refused(net):
     sizes = [X[:4], X[4:8, :, :6, :6]]
     source = activations(net, sizes, BLOCKS)
-    assert "'conv1' gives shape (4, 4, 4, 4) at row 4, but (4, 4, 6, 6) at first" in error_of(
+    assert "'conv1' gives shape (4, 4, 4, 4) at row 4, but (4, 4, 6, 6) is expected" in error_of(
         copied, source, size=4
     )
 
@@ -325,13 +325,13 @@ def test_a_network_on_another_device_is_refused(net, monkeypatch):
     assert "it is on device meta" in error_of(activations, copy.deepcopy(net).to("meta"), loader())
     both = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2, device="meta"))
     assert "on several devices (cpu, meta)" in error_of(activations, both, loader())
-    monkeypatch.setattr(torch_copy, "played_on", lambda: "cuda:0")
-    said = error_of(activations, net, loader())
-    assert "runs on cpu, but JAX plays on cuda:0: give device='cuda:0'" in said
-    assert "JAX_PLATFORMS=cpu" in said
+    monkeypatch.setattr(torch_copy, "jax_device", lambda: "cuda:0")
+    message = error_of(activations, net, loader())
+    assert "runs on cpu, but JAX uses cuda:0: give device='cuda:0'" in message
+    assert "JAX_PLATFORMS=cpu" in message
 
 
-def test_a_network_that_cannot_be_copied_is_told_apart(net):
+def test_a_network_that_cannot_be_copied_is_reported(net):
     class Stubborn(Net):
         def __deepcopy__(self, memo):
             raise TypeError("never")
@@ -342,19 +342,19 @@ def test_a_network_that_cannot_be_copied_is_told_apart(net):
     assert activations(Stubborn(), loader(), "conv1").shape == (N, 144)
 
 
-def test_options_that_are_not_known_are_refused(net):
+def test_unknown_options_are_refused(net):
     assert "channels_last='maybe'" in error_of(activations, net, loader(), channels_last="maybe")
     assert "dtype='int8': give" in error_of(activations, net, loader(), dtype="int8")
     assert "replay='no': give True or False" in error_of(activations, net, loader(), replay="no")
 
 
-def test_an_error_of_the_network_says_what_went_in(net):
+def test_an_error_of_the_network_names_its_inputs(net):
     with pytest.raises(RuntimeError) as raised:
         activations(net, [X[:4, :2]], BLOCKS)
     assert "ran on (2, 2, 8, 8) torch.float32" in raised.value.__notes__[0]
 
 
-def test_a_network_too_large_for_the_device_is_told_what_to_do():
+def test_a_network_too_large_for_the_device_is_refused_with_the_fix():
     class Large(nn.Module):
         def forward(self, x):
             raise torch.OutOfMemoryError("tried to allocate 20 GiB")
@@ -363,14 +363,14 @@ def test_a_network_too_large_for_the_device_is_told_what_to_do():
         activations(nn.Sequential(Large()), [X], "0")
 
 
-def test_the_fingerprint_tells_weights_apart(net):
+def test_the_fingerprint_distinguishes_weights(net):
     one, changed = activations(net, loader(), BLOCKS), copy.deepcopy(net)
     assert same_fingerprint(one, activations(net, loader(), BLOCKS))
     changed.fc.bias.data += 1
     assert not same_fingerprint(one, activations(changed, loader(), BLOCKS))
 
 
-def test_one_other_weight_buffer_option_or_input_changes_the_digest(net):
+def test_a_change_of_weight_buffer_option_or_input_changes_the_digest(net):
     def digest(model=net, rows=X, **options):
         return activations(model, DataLoader(TensorDataset(rows), 8, **options), BLOCKS).digest()
 
@@ -381,7 +381,9 @@ def test_one_other_weight_buffer_option_or_input_changes_the_digest(net):
         return digest(other)
 
     def weight(other):
-        other.layer1[1].conv.weight[3, 3, 2, 2] += 1e-3  # none of the first
+        other.layer1[1].conv.weight[3, 3, 2, 2] += (
+            1e-3  # not among the first weights, which are in the fingerprint
+        )
 
     def buffer(other):
         other.layer1[0].bn.running_mean[3] += 1
@@ -398,8 +400,8 @@ def test_one_other_weight_buffer_option_or_input_changes_the_digest(net):
     assert digest(shuffle=True) is None
 
 
-class Recording(Replay):
-    """Recordings without a GPU: what was to be done is done again, on the inputs that were kept."""
+class Recording(GraphReplay):
+    """Recordings without a GPU: a replay calls the recorded function on the stored inputs."""
 
     def __init__(self, can: bool = True) -> None:
         super().__init__(True)
@@ -409,11 +411,11 @@ class Recording(Replay):
         if not self.can:
             self.refused = "it cannot"
             return False
-        self._recorded[number] = SimpleNamespace(replay=lambda: fill(self._inputs))
+        self._graphs[number] = SimpleNamespace(replay=lambda: fill(self._inputs))
         return True
 
 
-def test_a_recording_is_replayed_on_new_inputs_of_its_kind_alone():
+def test_a_recording_is_replayed_only_on_inputs_of_the_same_shape():
     replay, ran = Recording(), []
 
     def fill(number):
@@ -435,11 +437,11 @@ def test_a_recording_is_replayed_on_new_inputs_of_its_kind_alone():
         ("other shape", 24),
         ("other flag", 40),
     ]
-    # What the user gave is not written to.
+    # The inputs of the user are not written to.
     assert float(first["x"].sum()) == 8
 
 
-def test_what_cannot_be_recorded_is_run_as_it_is():
+def test_a_network_that_cannot_be_recorded_runs_without_a_graph():
     replay, ran = Recording(can=False), []
     for value in range(3):
         replay(0, torch.full((2,), float(value)), lambda inputs: ran.append(float(inputs.sum())))
@@ -449,7 +451,7 @@ def test_what_cannot_be_recorded_is_run_as_it_is():
 
 @pytest.mark.parametrize("begin", [4, 3], ids=["aligned", "not aligned"])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_numbers_are_copied_alike_in_words_and_one_by_one(begin, dtype):
+def test_aligned_and_unaligned_copies_are_equal(begin, dtype):
     rows = torch.zeros(3, 16)
     given = torch.randn(3, 8, dtype=getattr(torch, dtype))
     given[1, 2] = torch.nan

@@ -1,4 +1,4 @@
-"""torch: tensors, datasets of both styles and loaders as rows, and what is refused."""
+"""Torch tensors, datasets of both styles and loaders as rows, and errors."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ TENSOR = torch.from_numpy(X)
 
 
 class Items(Dataset):
-    """Items by number, as a user writes them."""
+    """A map-style dataset."""
 
     def __init__(self, items):
         self.items = items
@@ -35,7 +35,7 @@ class Items(Dataset):
 
 
 class Stream(IterableDataset):
-    """Items one after the other."""
+    """An iterable-style dataset."""
 
     def __init__(self, items):
         self.items = items
@@ -68,7 +68,7 @@ def test_half_precision_that_numpy_lacks_becomes_float32():
     assert_same_blocks(as_source([short[:9], short[9:]]), short.float().numpy())
 
 
-def test_pictures_are_flattened_and_know_their_shape():
+def test_images_are_flattened_and_keep_their_shape():
     source = as_source(TENSOR.reshape(37, 1, 2, 3))
     assert_same_blocks(source, X)
     assert source.image_shape == (2, 3, 1)
@@ -118,9 +118,9 @@ def test_parts_of_an_item_are_chosen_by_key():
     assert_same_blocks(as_source(Items(DICTS), key="image"), X)
     assert_same_blocks(as_source(Items([(i, row) for i, row in enumerate(TENSOR)]), key=1), X)
     assert_same_blocks(as_source(TensorDataset(torch.arange(37), TENSOR), key=1), X)
-    said = error_of(as_source, Items(DICTS))
-    assert "gives ['label', 'image'] at row 0: say by key=" in said
-    assert "no key=5" in error_of(as_source, TensorDataset(TENSOR), key=5)
+    message = error_of(as_source, Items(DICTS))
+    assert "gives ['label', 'image'] at row 0, but key=" in message
+    assert "but key=5" in error_of(as_source, TensorDataset(TENSOR), key=5)
 
 
 def test_an_iterable_dataset_is_read_from_its_beginning_and_again():
@@ -155,19 +155,19 @@ def test_a_loader_of_dicts_is_read_by_key():
     assert_same_blocks(as_source(DataLoader(Items(DICTS), batch_size=5), key="image"), X)
 
 
-def test_a_loader_that_drops_the_last_batch_knows_its_rows():
+def test_a_loader_that_drops_the_last_batch_has_a_known_length():
     source = as_source(DataLoader(Items(PAIRS), batch_size=5, drop_last=True))
     assert source.shape == (35, 6)
     assert_same_blocks(source, X[:35])
 
 
-def test_a_loader_without_batches_gives_those_of_its_dataset():
+def test_a_loader_without_batch_size_yields_items():
     source = as_source(DataLoader(Stream([TENSOR[:9], TENSOR[9:]]), batch_size=None))
     assert_same_blocks(source, X)
     assert_same_blocks(as_source(DataLoader(Stream(list(TENSOR)), batch_size=None)), X)
 
 
-def test_a_sampler_of_batches_of_its_own_does_not_tell_the_rows():
+def test_a_custom_batch_sampler_leaves_the_rows_unknown():
     batches = [[0, 1, 2], list(range(3, 37))]
     source = as_source(DataLoader(Items(PAIRS), batch_sampler=batches))
     assert source.shape == (None, 6)
@@ -184,21 +184,23 @@ def test_a_loader_that_shuffles_gives_every_row():
 
 
 @pytest.mark.parametrize("data", [Items([]), Stream([]), DataLoader(Stream([]), batch_size=4)])
-def test_no_rows_are_refused(data):
+def test_data_without_rows_is_refused(data):
     assert "has no rows" in error_of(as_source, data)
 
 
 @pytest.mark.parametrize("make", [Items, Stream])
-def test_a_change_of_width_names_the_row(make):
+def test_a_change_of_width_is_reported_with_the_row(make):
     source = as_source(make([*TENSOR[:20], torch.zeros(4)]))
-    with pytest.raises(SourceError, match=r"6 features at first, but row 20 has shape \(4,\)"):
+    with pytest.raises(
+        SourceError, match=r"first rows have 6 features, but row 20 has shape \(4,\)"
+    ):
         rows_read(source)
 
 
 def test_a_batch_of_another_width_names_the_row():
     source = as_source(DataLoader(Stream([TENSOR[:9], TENSOR[9:, :4]]), batch_size=None))
     with pytest.raises(
-        SourceError, match=r"6 features at first, but the piece at row 9 .*\(28, 4\)"
+        SourceError, match=r"first rows have 6 features, but the piece at row 9 .*\(28, 4\)"
     ):
         rows_read(source)
 
@@ -217,7 +219,7 @@ def test_a_dataset_without_length_is_refused():
     assert "has no length: derive it from IterableDataset" in error_of(as_source, Endless())
 
 
-def test_a_network_is_no_data():
+def test_a_network_is_not_data():
     assert "has no rows: give a Tensor" in error_of(as_source, torch.nn.Linear(3, 2))
 
 
@@ -230,7 +232,7 @@ def test_estimators_take_datasets_as_sources_and_tensors_as_arrays():
         assert is_other(data)
 
 
-def test_the_fingerprint_tells_data_apart():
+def test_the_fingerprint_distinguishes_data():
     one = as_source(Items(PAIRS))
     assert same_fingerprint(one, as_source(Items(PAIRS)))
     assert not same_fingerprint(one, as_source(Items(PAIRS[:-1])))

@@ -1,4 +1,4 @@
-"""What only a GPU can show: forwards recorded and replayed, and handed to JAX where they are."""
+"""Activations on a GPU: recorded forward passes, and buffers that JAX reads without a copy."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if not torch.cuda.is_available():
 
 
 class Network(torch.nn.Module):
-    """Convolutions, a norm and a linear layer; `branches` makes it wait for the GPU in its forward."""
+    """Convolutions, a norm and a linear layer; `branches` makes the forward pass wait for the GPU."""
 
     def __init__(self, branches: bool = False) -> None:
         super().__init__()
@@ -59,10 +59,10 @@ def test_a_replayed_forward_gives_the_same_rows(dtype: str, nonfinite: Any) -> N
         np.testing.assert_array_equal(rows_of(source), plain)
     replay = source._network._replay
     assert replay.refused is None
-    assert len(replay._recorded) == 3
+    assert len(replay._graphs) == 3
 
 
-def test_what_cannot_be_recorded_runs_as_it_is() -> None:
+def test_a_network_that_cannot_be_recorded_runs_without_a_graph() -> None:
     network, given = made(branches=True), pictures()
     source = activations(network, given, dtype="float32")
     plain = activations(network, given, dtype="float32", replay=False)
@@ -70,7 +70,7 @@ def test_what_cannot_be_recorded_runs_as_it_is() -> None:
     assert source._network._replay.refused is not None
 
 
-def test_weights_that_moved_are_seen() -> None:
+def test_moved_weights_are_recorded_again() -> None:
     network, given = made(), pictures()
     source = activations(network, given, dtype="float32")
     before = rows_of(source)
@@ -91,7 +91,7 @@ def test_batches_of_changing_sizes_are_cut_into_blocks() -> None:
     np.testing.assert_array_equal(rows_of(source), rows_of(plain))
 
 
-def test_a_nan_is_left_out_when_replayed() -> None:
+def test_rows_with_nan_are_skipped_in_a_replay() -> None:
     network, given = made(), pictures()
     given[4][3] = np.nan
     source = activations(network, given, dtype="float32", nonfinite="skip")

@@ -1,4 +1,4 @@
-"""Zarr stores of both versions, by blocks, each chunk once."""
+"""Zarr stores of both versions, read in blocks, each chunk once."""
 
 import json
 import os
@@ -42,12 +42,12 @@ def test_an_array_is_read_whatever_its_chunks_and_type(tmp_path, version, chunks
     assert_same_rows(source, rows.astype(rows.dtype.newbyteorder("=")), sizes=(3, 8, 100))
 
 
-def test_shards_are_read_too(tmp_path):
+def test_shards_are_read(tmp_path):
     source = as_source(write(tmp_path / "x.zarr", chunks=(4, D), shards=(16, D)))
     assert_same_rows(source, X)
 
 
-def test_pictures_are_flattened_and_the_reader_thread_can_read(tmp_path, version):
+def test_images_are_flattened_and_the_reader_thread_can_read(tmp_path, version):
     pictures = np.arange(N * 12, dtype=np.uint8).reshape(N, 4, 3)
     source = as_source(write(tmp_path / "x.zarr", pictures, (8, 4, 3), version))
     assert_same_rows(source, pictures.reshape(N, 12))
@@ -97,7 +97,7 @@ def test_a_key_names_an_array_or_a_group(tmp_path, version):
         from_array(zarr.open(path, mode="r")["b"], key="c")
 
 
-def test_a_folder_without_the_ending_is_known_by_its_files(tmp_path, version):
+def test_a_folder_without_the_ending_is_recognised_by_its_files(tmp_path, version):
     assert_same_rows(as_source(write(tmp_path / "store", version=version)), X)
     group = zarr.create_group(store=str(tmp_path / "group"), zarr_format=version)
     group.create_array("X", shape=X.shape, dtype=X.dtype)[...] = X
@@ -105,7 +105,7 @@ def test_a_folder_without_the_ending_is_known_by_its_files(tmp_path, version):
 
 
 @pytest.mark.parametrize("scheme", ["file", "memory"])
-def test_stores_elsewhere_are_read_by_fsspec(tmp_path, version, scheme):
+def test_remote_stores_are_read_by_fsspec(tmp_path, version, scheme):
     fsspec = pytest.importorskip("fsspec")
     write(tmp_path / "x.zarr", version=version)
     url = f"file://{tmp_path}/x.zarr"
@@ -140,20 +140,20 @@ def test_the_fingerprint_notices_a_changed_chunk(tmp_path, version):
         ((5, 5), "c8", "numbers are needed"),
     ],
 )
-def test_data_that_is_no_table_is_refused(tmp_path, shape, kind, words):
+def test_data_that_is_not_a_table_is_refused(tmp_path, shape, kind, words):
     zarr.create_array(store=str(tmp_path / "x.zarr"), shape=shape, dtype=kind, zarr_format=2)
     with pytest.raises(SourceError, match=words):
         as_source(tmp_path / "x.zarr")
 
 
-def test_stores_that_are_missing_or_false_are_named(tmp_path):
+def test_missing_and_invalid_stores_are_reported(tmp_path):
     with pytest.raises(SourceError, match="does not exist"):
         as_source(tmp_path / "x.zarr")
     (tmp_path / "x.zarr").mkdir()
     with pytest.raises(SourceError, match="cannot be opened as a Zarr store"):
         as_source(tmp_path / "x.zarr")
     zarr.create_group(store=str(tmp_path / "y.zarr"))
-    with pytest.raises(SourceError, match="it holds nothing"):
+    with pytest.raises(SourceError, match="it contains nothing"):
         as_source(tmp_path / "y.zarr")
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from eigengame import EigenGamePCA, metrics
 from eigengame.algorithms import Remembered
 from eigengame.solver.memory import estimate_memory
-from eigengame.sources._base import ROTATED
+from eigengame.sources._base import DEVICE_BUFFERS
 from reproduction.base import Results, Run
 from reproduction.curves import rounded
 from reproduction.experiments.resnet.edges import edges_of
@@ -145,7 +145,7 @@ def _device(quick: bool) -> str:
     full = PROTOCOL.size()
     players = Remembered().players_for(full.k, FEATURES)
     shape, passes = (full.batch, FEATURES), full.passes
-    needed = estimate_memory(shape, players, 4, ROTATED, passes=passes, computed=2).total
+    needed = estimate_memory(shape, players, 4, DEVICE_BUFFERS, passes=passes, computed=2).total
     raise ValueError(
         f"a full run of resnet has {players} players on {FEATURES:,} features, and needs a GPU with "
         f"{needed / 2**30:.0f} GiB free that both torch (cuda: {seen[0]}) and JAX (on {seen[1]}) can use: run it "

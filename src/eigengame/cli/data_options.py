@@ -128,9 +128,9 @@ def open_for_fit(data: str, opening: DataOptions, preparation: PreparationOption
         columns, dropped = columns if totals else None, None
     with _column_warnings_as_messages():
         if columns is not None and totals:
-            from eigengame.preparation.prepared import opened_whole
+            from eigengame.preparation.opening import open_all_columns
 
-            source = opened_whole(data, **options)
+            source = open_all_columns(data, **options)
         else:
             source = as_source(data, **options)
     if preparation.shuffle is not None:

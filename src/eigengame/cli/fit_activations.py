@@ -135,12 +135,12 @@ def fit_activations(
     if not list_layers:
         check_output_path(target, (".safetensors",), force=force)
     from eigengame.sources.activations import activations
-    from eigengame.sources.pictures import MEAN, STD, picture_batches
-    from eigengame.sources.torch.copy import played_on
+    from eigengame.sources.image_batches import MEAN, STD, image_batches
+    from eigengame.sources.torch.working_copy import jax_device
 
     batch = DEFAULT_BATCH if estimator.batch_size == "auto" else int(estimator.batch_size)
     scaling = (_parse_numbers(mean, "--mean") or MEAN, _parse_numbers(std, "--std") or STD)
-    loader = picture_batches(images, 1 if list_layers else batch, size, *scaling)
+    loader = image_batches(images, 1 if list_layers else batch, size, *scaling)
     network = open_network(model, weights, trust)
     if weights is None and model.startswith(("torchvision:", "timm:")):
         print_message(f"{model} has random weights: give --weights FILE for trained ones.")
@@ -150,7 +150,7 @@ def fit_activations(
         loader,
         "**" if list_layers else patterns,
         dtype=precision,
-        device=device or played_on(),
+        device=device or jax_device(),
         nonfinite=nonfinite,
         name=f"activations of {model}",
     )

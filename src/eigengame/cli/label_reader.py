@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import gzip
-import itertools
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -82,18 +80,15 @@ def _read_idx(path: Path) -> np.ndarray:
 
 
 def _text_column(path: Path, name: str, header: bool | str) -> list[Any]:
-    """Return a column of a text table with column names."""
-    from eigengame.sources import SourceError, _text
+    """Return a column of a text table with names."""
+    from eigengame.sources import SourceError, _text_format
 
-    form = _text.look(str(path), header, "auto")
+    form = _text_format.detect_format(str(path), header, "auto")
     index = _column_index(form.names or [], name, path)
     try:
-        with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as file:
-            lines = (line for line in itertools.islice(file, form.skipped, None) if line.strip())
-            if form.delimiter == _text.SPACES:
-                return _as_numbers([line.split()[index] for line in lines])
-            return _as_numbers([row[index] for row in csv.reader(lines, delimiter=form.delimiter)])
-    except _text.UNREADABLE as error:
+        lines = _text_format.read_lines(str(path), form, 0)
+        return _as_numbers([line.fields[index] for line in lines])
+    except _text_format.UNREADABLE as error:
         raise SourceError(
             f"{path} cannot be read ({error}): it is damaged or truncated."
         ) from error

@@ -22,7 +22,7 @@ from typing import Any
 
 from eigengame.dask.partitions import split_up
 from eigengame.dask.passes import DaskPasses
-from eigengame.preparation import Prepared
+from eigengame.preparation import PreparedSource
 from eigengame.solver.events import Watcher
 from eigengame.solver.fit import batches_of
 from eigengame.solver.frame import Frame
@@ -93,7 +93,7 @@ def _refuse_unsupported(problem: Problem) -> None:
 
 def engine_for(source: Source, engine: Any, checkpoint: Any = None) -> DaskEngine | None:
     """Return the engine of a fit: the given one, Dask for Dask collections, else None."""
-    lazy = isinstance(source.source if isinstance(source, Prepared) else source, DaskSource)
+    lazy = isinstance(source.source if isinstance(source, PreparedSource) else source, DaskSource)
     if engine is None and not lazy:
         return None
     if checkpoint is not None:

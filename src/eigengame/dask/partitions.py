@@ -14,18 +14,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import issparse
 
-from eigengame.preparation import Prepared
+from eigengame.preparation import PreparedSource
 from eigengame.sources import (
     ArraySource,
     Block,
-    Random,
+    RandomAccess,
     Source,
     SourceError,
     SparseSource,
     as_source,
 )
+from eigengame.sources.concatenation import ConcatenatedSource
 from eigengame.sources.dask_blocks import DaskSource
-from eigengame.sources.joined import JoinedSource
 
 PARTITION_BYTES = 2**26
 """Size of a partition of a file: 64 MiB."""
@@ -101,13 +101,13 @@ class PaddedSparseSource(SparseSource):
 
 def split_up(source: Source) -> Partitions:
     """Return the partitions of a source."""
-    if isinstance(source, Prepared):
+    if isinstance(source, PreparedSource):
         return split_up(source.source)._replace(steps=source.steps)
     if isinstance(source, DaskSource):
         return Partitions(source.parts, source.lengths, options=source.options)
-    if isinstance(source, JoinedSource):
+    if isinstance(source, ConcatenatedSource):
         data = [part for one in source.members for part in _of_one(one)]
-    elif isinstance(source, Random):
+    elif isinstance(source, RandomAccess):
         data = _of_one(source)
     else:
         raise SourceError(
@@ -124,7 +124,7 @@ def open_partition(data: Any, name: str, steps: tuple[Any, ...], options: dict[s
         data = PaddedSparseSource(data)
     source = data if isinstance(data, Source) else as_source(data, **options)
     source.name = name
-    return Prepared(source, steps) if steps else source
+    return PreparedSource(source, steps) if steps else source
 
 
 def _of_one(source: Source) -> list[Source]:
@@ -132,7 +132,7 @@ def _of_one(source: Source) -> list[Source]:
     if isinstance(source, ArraySource | SparseSource):
         return [as_source(source.read(*rows), name=source.name) for rows in _ranges(source)]
     _refuse_unless_sent(source)
-    if isinstance(source, Random):
+    if isinstance(source, RandomAccess):
         return [Range(source, *rows) for rows in _ranges(source)]
     return [source]
 

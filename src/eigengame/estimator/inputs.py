@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_array, validate_data
 from eigengame.sources import Source, SourceError, as_source, is_paths, is_table, library_of
 from eigengame.sources._alleles import refuse_other_alleles
 from eigengame.sources.iterators import tensor_to_numpy
-from eigengame.sources.sparse import refuse_bad_places
+from eigengame.sources.sparse import check_indices
 
 SMALL = 2**18
 """Largest size of data that is fitted in float64, at negligible cost."""
@@ -200,7 +200,7 @@ def to_numpy(X: Any) -> Any:
     if hasattr(X, "detach"):
         return tensor_to_numpy(X)
     if sparse.issparse(X):
-        refuse_bad_places(X, "X")
+        check_indices(X, "X")
     if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
         raise SourceError(
             f"X is a masked array with {np.ma.count_masked(X)} masked numbers, which would be read as data: "

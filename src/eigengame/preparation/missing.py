@@ -1,4 +1,4 @@
-"""Missing values: refused, filled with the column's mean, or their rows passed over."""
+"""Missing values: refused, replaced by the mean of their column, or skipped with their row."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import ClassVar
 import numpy as np
 from scipy.sparse import issparse
 
-from eigengame.preparation._step import Bad, Learnable, Step
-from eigengame.preparation.cells import (
-    by_column,
-    by_row,
-    cells,
+from eigengame.preparation._base import BadValue, PreparationStep, TrainingData
+from eigengame.preparation.stored_values import (
     column_sums,
+    per_column,
+    per_row,
     row_sums,
-    weights_of,
-    with_cells,
+    row_weights,
+    stored,
+    with_stored,
 )
 from eigengame.sources import Block, SourceError
 
@@ -24,15 +24,15 @@ POLICIES = ("raise", "mean", "skip")
 
 
 @dataclass(frozen=True, eq=False)
-class Missing(Step):
-    """Deal with NaN. Infinity is no missing value: it is refused under every policy.
+class Missing(PreparationStep):
+    """Handle NaN. Infinity is not a missing value and always raises.
 
     Parameters
     ----------
     policy : {"raise", "mean", "skip"}
-        Refuse it; put the mean of the column's other values; or give its row weight 0, and zeros.
+        Raise; replace it by the mean of the column's other values; or set the row and its weight to 0.
     means : array of shape (d,), optional
-        What is put: learnt.
+        Learnt means of the columns.
     """
 
     kind: ClassVar[str] = "missing"
@@ -42,11 +42,11 @@ class Missing(Step):
 
     @property
     def rounds(self) -> bool:
-        """Whether new numbers are computed: means are, which are rounded to the block's precision."""
+        """Whether new numbers are computed: means are rounded to the precision of the block."""
         return self.policy == "mean"
 
-    def learn(self, source: Learnable) -> Missing:
-        """Return the step with the means of what is there, where they are to be put: one pass."""
+    def learn(self, source: TrainingData) -> Missing:
+        """Return the step with the means of the values that are present, from one pass."""
         if self.policy != "mean":
             return self
         d = source.shape[1]
@@ -58,57 +58,57 @@ class Missing(Step):
             few = [str(i) if names is None else f"{i} ({names[i]})" for i in empty[:10]]
             more = f" and {len(empty) - 10} more" if len(empty) > 10 else ""
             raise SourceError(
-                f"{source.name}: columns without any value, which have no mean: {', '.join(few)}{more}. Leave "
-                "them out by columns=, which names the columns to keep."
+                f"{source.name}: columns without any value have no mean: {', '.join(few)}{more}. Leave them "
+                "out by columns=, which names the columns to keep."
             )
         return replace(self, means=totals / counted)
 
     def apply(self, block: Block) -> Block:
-        """Return the block with no missing value."""
-        gone = _missing(block)
-        if gone is None:
+        """Return the block without missing values."""
+        missing = _find_missing(block)
+        if missing is None:
             return block
         if self.policy == "raise":
-            raise Bad(
+            raise BadValue(
                 block,
-                gone,
+                missing,
                 "which is missing: give missing='mean' or 'skip', or leave out the row.",
             )
-        values, numbers = block.values, cells(block.values)
+        values, numbers = block.values, stored(block.values)
         if self.policy == "mean":
             assert self.means is not None
-            fill = np.broadcast_to(by_column(values, self.means), numbers.shape)
-            filled = np.where(gone, fill.astype(numbers.dtype), numbers)
-            return Block(with_cells(values, filled), block.weights)
-        whole = row_sums(values, gone) == 0
-        zeroed = np.where(by_row(values, whole), numbers, numbers.dtype.type(0))
-        return Block(with_cells(values, zeroed), weights_of(block) * whole)
+            fill = np.broadcast_to(per_column(values, self.means), numbers.shape)
+            filled = np.where(missing, fill.astype(numbers.dtype), numbers)
+            return Block(with_stored(values, filled), block.weights)
+        complete = row_sums(values, missing) == 0
+        zeroed = np.where(per_row(values, complete), numbers, numbers.dtype.type(0))
+        return Block(with_stored(values, zeroed), row_weights(block) * complete)
 
 
-def _missing(block: Block) -> np.ndarray | None:
-    """Return which stored numbers are missing, or None where none is; raise where one is infinite."""
-    numbers = cells(block.values)
+def _find_missing(block: Block) -> np.ndarray | None:
+    """Return a mask of the missing stored values, or None if there are none; raise for infinity."""
+    numbers = stored(block.values)
     if numbers.dtype.kind != "f":
         return None
     with np.errstate(all="ignore"):
-        if np.isfinite(numbers.sum()):  # then all are: the usual case, by one read
+        if np.isfinite(numbers.sum()):  # then all values are finite, which is the usual case
             return None
     infinite = np.isinf(numbers)
     if infinite.any():
-        raise Bad(block, infinite, "which no policy takes for missing: remove or replace it.")
-    gone = np.isnan(numbers)
-    return gone if gone.any() else None
+        raise BadValue(block, infinite, "which is not a missing value: remove or replace it.")
+    missing = np.isnan(numbers)
+    return missing if missing.any() else None
 
 
 def _add(carry: tuple[np.ndarray, np.ndarray], block: Block) -> tuple[np.ndarray, np.ndarray]:
-    """Add one block to the sums of what is there, and to its weight."""
+    """Add one block to the weighted sums and weights of the values present, each of shape (d,)."""
     totals, counted = carry
-    values, weights, gone = block.values, weights_of(block), _missing(block)
-    numbers, weight = cells(values), by_row(values, weights)
-    if gone is None:
+    values, weights, missing = block.values, row_weights(block), _find_missing(block)
+    numbers, weight = stored(values), per_row(values, weights)
+    if missing is None:
         return totals + column_sums(values, weight * numbers), counted + weights.sum()
-    totals = totals + column_sums(values, weight * np.where(gone, 0, numbers))
+    totals = totals + column_sums(values, weight * np.where(missing, 0, numbers))
     if not issparse(values):
-        # Not by subtraction: what is left of a column without any value is exactly 0.
-        return totals, counted + column_sums(values, weight * ~gone)
-    return totals, counted + weights.sum() - column_sums(values, weight * gone)
+        # Without a subtraction, the weight of a column without any value is exactly 0.
+        return totals, counted + column_sums(values, weight * ~missing)
+    return totals, counted + weights.sum() - column_sums(values, weight * missing)

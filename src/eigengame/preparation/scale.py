@@ -1,4 +1,4 @@
-"""Unit variance, with the standard deviations of all rows."""
+"""Scaling of features to unit variance."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from typing import ClassVar
 
 import numpy as np
 
-from eigengame.preparation._step import Learnable, Step
-from eigengame.preparation.cells import by_column, cells, with_cells
-from eigengame.preparation.spread import add
+from eigengame.preparation._base import PreparationStep, TrainingData
+from eigengame.preparation.deviations import add
+from eigengame.preparation.stored_values import per_column, stored, with_stored
 from eigengame.sources import Block
 
 
 @dataclass(frozen=True, eq=False)
-class Scale(Step):
+class Scale(PreparationStep):
     """Divide each feature by its standard deviation. Zeros stay zeros, so sparse rows stay sparse.
 
     Parameters
     ----------
     deviations : array of shape (d,), optional
-        Learnt, as scikit-learn's StandardScaler does (ddof=0).
+        Learnt standard deviations with ddof=0, as in scikit-learn's StandardScaler.
     """
 
     kind: ClassVar[str] = "scale"
@@ -28,26 +28,15 @@ class Scale(Step):
 
     deviations: np.ndarray | None = None
 
-    @property
-    def constant(self) -> np.ndarray:
-        """The features without any deviation, by number: they are left as they are."""
-        assert self.deviations is not None
-        return np.flatnonzero(self.deviations == 0)
-
-    def learn(self, source: Learnable) -> Scale:
-        """Return the step with the standard deviations of all rows: one pass."""
+    def learn(self, source: TrainingData) -> Scale:
+        """Return the step with the standard deviations of all rows, from one pass."""
         return Scale(source.fold(add, None, "scale='two-pass'").deviation())
 
     def apply(self, block: Block) -> Block:
         """Return the block with its features divided."""
         assert self.deviations is not None
-        deviations = by_column(block.values, self.deviations)
-        return Block(divided(block.values, deviations), block.weights)
-
-
-def divided(values: np.ndarray, deviations: np.ndarray) -> np.ndarray:
-    """Return values divided by deviations that stand beside the stored numbers; 0 divides nothing."""
-    numbers = cells(values)
-    dtype = np.result_type(numbers.dtype, np.float32)
-    by = np.where(deviations > 0, deviations, 1).astype(dtype)
-    return with_cells(values, np.divide(numbers, by, dtype=dtype))
+        numbers, deviations = stored(block.values), per_column(block.values, self.deviations)
+        dtype = np.result_type(numbers.dtype, np.float32)
+        divisors = np.where(deviations > 0, deviations, 1).astype(dtype)
+        divided = np.divide(numbers, divisors, dtype=dtype)
+        return Block(with_stored(block.values, divided), block.weights)

@@ -23,7 +23,7 @@ from eigengame.sharding.placement import ONE_DEVICE, Placement
 from eigengame.solver.device_rows import refuse_nonfinite_rows, rows_on_device
 from eigengame.solver.frame import Frame
 from eigengame.solver.raw_rows import RawRows
-from eigengame.sources import ROTATED, Block, Random, Source
+from eigengame.sources import DEVICE_BUFFERS, Block, RandomAccess, Source
 
 AHEAD = 2
 """Batches that are read ahead."""
@@ -120,7 +120,7 @@ class Batches:
             self.shape,
         )
         columns = self.placement.local_columns(d)
-        if isinstance(source, Random) and n is not None:
+        if isinstance(source, RandomAccess) and n is not None:
             for begin in range(start, n, self.size):
                 end = min(begin + self.size, n)
                 first = min(begin + offset, end)
@@ -245,7 +245,7 @@ def batches_in_memory(source: Source, dtype: Any, *, copied: bool) -> int:
     (`copied`).
     """
     if source.on_device:
-        return ROTATED
+        return DEVICE_BUFFERS
     if source.views and not copied and source.dtype == dtype:
         return 1 if source.slow else 2
     return 2 + (AHEAD if source.slow else 0)

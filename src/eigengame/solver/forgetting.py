@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from eigengame.solver.passes import Passes
-from eigengame.sources import Random, Source
+from eigengame.sources import RandomAccess, Source
 
 
 def faded_weights(n: int, forget: float, weights: np.ndarray | None = None) -> np.ndarray:
@@ -77,7 +77,7 @@ def certified_weights(
     n = source.shape[0]
     assert n is not None
     # Other sources may leave rows out (weight 0), which only reading them shows.
-    if not isinstance(source, Random):
+    if not isinstance(source, RandomAccess):
         for block in source.blocks(0, 1024):
             if block.weights is not None and not np.all(block.weights > 0):
                 _refuse_gaps(source, forget)

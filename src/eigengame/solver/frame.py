@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from eigengame.sources import Random, Source
+from eigengame.sources import RandomAccess, Source
 
 FAR = 30.0
 """Standard deviations from zero beyond which a mean is subtracted while rows are read."""
@@ -153,7 +153,7 @@ def _unit(sizes: np.ndarray, dtype: Any) -> float:
 
 def first_rows(source: Source, count: int, columns: tuple[int, int] | None = None) -> Any:
     """Return at most `count` of the first rows, or some columns of them; None if there are no rows."""
-    if columns is not None and isinstance(source, Random) and source.shape[0] is not None:
+    if columns is not None and isinstance(source, RandomAccess) and source.shape[0] is not None:
         return source.read_columns(0, min(count, source.shape[0]), *columns)
     block = next(iter(source.blocks(0, count)), None)
     if block is None:

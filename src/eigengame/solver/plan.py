@@ -167,7 +167,7 @@ def make_plan(
 
 def _fitting(problem: Problem, plan: Plan) -> Plan:
     """Return the plan, or one with players in host memory, if it fits; else raise MemoryError."""
-    source, options, room = problem.source, plan.options, problem.source.room()
+    source, options, room = problem.source, plan.options, problem.source.free_bytes()
     try:
         refuse_unless_fits(plan.memory, plan.batch, plan.players, room=room)
         return plan

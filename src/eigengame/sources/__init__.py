@@ -1,6 +1,6 @@
-"""Where rows come from: each source gives blocks from a cursor and knows nothing of players.
+"""Input data as sources of rows, which are read in blocks.
 
-One small file for each family; what it needs is imported when it is asked for.
+Each data format has its own module. The libraries that it needs are imported when data of that format is opened.
 """
 
 from __future__ import annotations
@@ -14,18 +14,19 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from eigengame.sources._base import ROTATED as ROTATED
+from eigengame.sources._base import DEVICE_BUFFERS as DEVICE_BUFFERS
 from eigengame.sources._base import Block as Block
 from eigengame.sources._base import ColumnWarning as ColumnWarning
-from eigengame.sources._base import Random as Random
-from eigengame.sources._base import Sequential as Sequential
+from eigengame.sources._base import InOrder as InOrder
+from eigengame.sources._base import RandomAccess as RandomAccess
 from eigengame.sources._base import Source as Source
 from eigengame.sources._base import SourceError as SourceError
 from eigengame.sources._base import UnknownOption as UnknownOption
 from eigengame.sources._layers import Layer as Layer
 from eigengame.sources._layers import Layers as Layers
+from eigengame.sources._paths import is_remote
 from eigengame.sources.arrays import ArraySource as ArraySource
-from eigengame.sources.arrays import refuse_unless_table
+from eigengame.sources.arrays import check_two_axes
 from eigengame.sources.sparse import SparseSource as SparseSource
 
 FILES = {
@@ -53,7 +54,7 @@ FILES = {
     ".txt": "csv:CsvSource",
     ".bed": "plink:BedSource",
 }
-"""What opens a path, by how its name ends; the longest ending counts."""
+"""Functions that open a path, by its ending. The longest matching ending is used."""
 
 OBJECTS = {
     "pandas": "frames:from_frame",
@@ -63,93 +64,100 @@ OBJECTS = {
     "zarr": "zarr_store:from_array",
     "anndata": "anndata:from_anndata",
     "torch": "torch.data:from_torch",
-    "jax": "device:from_jax",
-    "jaxlib": "device:from_jax",
+    "jax": "arrays:from_jax",
+    "jaxlib": "arrays:from_jax",
     "dask": "dask_blocks:from_dask",
     "dask_expr": "dask_blocks:from_dask",
 }
-"""What opens an object, by the library its class belongs to."""
+"""Functions that open an object, by the library of its class."""
 
 PACKAGES = {"PIL": "pillow", "bed_reader": "bed-reader"}
-"""Libraries that are installed by another name."""
+"""Libraries whose package on PyPI has another name."""
 
 
 def as_source(data: Any, **options: Any) -> Source:
-    """Return a source for anything that has rows of numbers.
+    """Return a source of rows for any supported data.
 
     Parameters
     ----------
     data : Source, array, sparse matrix, data frame, dataset, path, list of paths, or iterable of arrays
-        Paths may be files, folders, or addresses that fsspec knows where the library beneath takes
-        them; `FILES` says which endings are known. Rows of several paths follow one another.
+        Paths can be files or folders, and for most formats fsspec addresses. `FILES` lists the supported
+        endings. The rows of several paths are concatenated.
     **options
-        Passed to what opens it, for example `key="layers/counts"` or `columns=["a", "b"]`.
+        Options of the format, for example `key="layers/counts"` or `columns=["a", "b"]`.
     """
     if isinstance(data, Source):
+        if options:
+            given = ", ".join(options)
+            raise UnknownOption(f"{data.name} is a source already: give {given} when it is opened.")
         return data
     if isinstance(data, (str, os.PathLike)):
         source = _open_path(os.fspath(data), options)
-        source.came_from = (_absolute(os.fspath(data)), options)
+        source.opened_from = (_absolute(os.fspath(data)), options)
         return source
     if issparse(data):
-        return _made("sparse:SparseSource", data, {"name": "X"} | options)
+        return _open("sparse:SparseSource", data, {"name": "X"} | options)
     library = library_of(data)
     if library is not None:
-        return _made(OBJECTS[library], data, options)
+        return _open(OBJECTS[library], data, options)
     if isinstance(data, np.ndarray):
         return _from_array(data, options)
     if isinstance(data, (list, tuple)):
         return _from_list(data, options)
     axes = getattr(data, "shape", None)
     if isinstance(axes, tuple):
-        # Another library's array: its pieces along the first axis would be taken for tables.
-        refuse_unless_table(f"the {type(data).__name__}", axes)
+        # An array of an unknown library. Iterating over it would treat its slices as tables.
+        check_two_axes(f"the {type(data).__name__}", axes)
     if isinstance(data, Iterator) or hasattr(data, "__iter__"):
-        return _made("iterators:IteratorSource", data, options)
+        return _open("iterators:IteratorSource", data, options)
     raise SourceError(
-        f"{type(data).__name__} is not something with rows: give an array, a sparse matrix, a data frame, "
-        f"a path that ends in one of {', '.join(FILES)}, or an iterable of arrays."
+        f"{type(data).__name__} has no rows: give an array, a sparse matrix, a data frame, a path that ends in "
+        f"one of {', '.join(FILES)}, or an iterable of arrays."
     )
 
 
 def library_of(data: Any) -> str | None:
-    """Return which library of `OBJECTS` an object belongs to, by its class or one that it derives from."""
+    """Return the library in `OBJECTS` that defines the class of an object, or one of its base classes."""
     libraries = (kind.__module__.split(".")[0] for kind in type(data).__mro__)
     return next((library for library in libraries if library in OBJECTS), None)
 
 
 def _open_path(path: str, options: dict[str, Any]) -> Source:
-    """Return the source of a path, by its ending or, for a folder, by what lies in it."""
-    lowered = path.lower().rstrip("/")
-    remote = "://" in path
-    known = [ending for ending in FILES if lowered.endswith(ending)]
+    """Return the source of a path, by its ending or, for a folder, by its files."""
+    remote, opener = is_remote(path), _opener_of(path)
     if not remote and not Path(path).exists():
         raise SourceError(f"{path} does not exist: check the path (from {Path.cwd()}).")
     if not remote and Path(path).is_file() and Path(path).stat().st_size == 0:
         raise SourceError(f"{path} is empty: 0 bytes.")
-    if known:
-        return _made(FILES[max(known, key=len)], path, options)
+    if opener is not None:
+        return _open(opener, path, options)
     if not remote and Path(path).is_dir():
-        return _made("folders:open_folder", path, options)
+        return _open("folders:open_folder", path, options)
     raise SourceError(
-        f"{path} ends in none of {', '.join(FILES)}: rename it, or open it yourself and give the array."
+        f"{path} does not end in one of {', '.join(FILES)}: rename it, or open it yourself and give the array."
     )
 
 
+def _opener_of(path: str) -> str | None:
+    """Return the entry of `FILES` for a path; None if its ending is unknown."""
+    lowered = path.lower().rstrip("/")
+    known = [ending for ending in FILES if lowered.endswith(ending)]
+    return FILES[max(known, key=len)] if known else None
+
+
 def _absolute(path: str) -> str:
-    """Return a path that means the same from any folder; addresses do so as they are."""
-    return path if "://" in path else os.path.abspath(path)
+    """Return the absolute path; addresses are not changed."""
+    return path if is_remote(path) else os.path.abspath(path)
 
 
 def is_table(path: str | os.PathLike[str]) -> bool:
-    """Return whether a path is that of a table, by its ending: its columns can be chosen by name."""
-    lowered = os.fspath(path).lower().rstrip("/")
-    known = [ending for ending in FILES if lowered.endswith(ending)]
-    return bool(known) and FILES[max(known, key=len)].startswith(("columnar:", "csv:"))
+    """Return whether a path has the ending of a table, whose columns can be chosen by name."""
+    opener = _opener_of(os.fspath(path))
+    return opener is not None and opener.startswith(("columnar:", "csv:"))
 
 
 def is_paths(data: Any) -> bool:
-    """Say whether something is a list of paths."""
+    """Return whether the data is a list of paths."""
     return (
         isinstance(data, (list, tuple))
         and len(data) > 0
@@ -158,26 +166,26 @@ def is_paths(data: Any) -> bool:
 
 
 def _from_array(data: np.ndarray, options: dict[str, Any]) -> Source:
-    """Return the source of a NumPy array, which must be a table of numbers."""
+    """Return the source of a NumPy array with two axes."""
     if isinstance(data, np.ma.MaskedArray) and np.ma.is_masked(data):
         raise SourceError(
-            f"the array has {np.ma.count_masked(data)} masked numbers: give data.filled(np.nan) to "
+            f"the array has {np.ma.count_masked(data)} masked values: pass data.filled(np.nan) to "
             "prepare(..., missing='mean')."
         )
-    refuse_unless_table("the array", data.shape)
+    check_two_axes("the array", data.shape)
     if data.dtype.kind not in "fiub":
         raise SourceError(
             f"the array has dtype {data.dtype}: give numbers, for example by astype(float)."
         )
-    return _made("arrays:ArraySource", data, {"name": "X"} | options)
+    return _open("arrays:ArraySource", data, {"name": "X"} | options)
 
 
 def _from_list(data: Any, options: dict[str, Any]) -> Source:
-    """Return the source of nested lists, of a list of arrays with rows, or of a list of paths."""
+    """Return the source of a list of paths, a list of arrays, or nested lists."""
     if is_paths(data):
-        return _made("joined:open_all", data, options)
+        return _open("concatenation:open_all", data, options)
     if len(data) and all(getattr(part, "ndim", 0) == 2 for part in data):
-        return _made("iterators:IteratorSource", data, options)
+        return _open("iterators:IteratorSource", data, options)
     try:
         array = np.asarray(data)
     except ValueError as error:
@@ -187,8 +195,8 @@ def _from_list(data: Any, options: dict[str, Any]) -> Source:
     return _from_array(array, options)
 
 
-def _made(target: str, data: Any, options: dict[str, Any]) -> Source:
-    """Call `module:name` of this folder on the data, importing it now."""
+def _open(target: str, data: Any, options: dict[str, Any]) -> Source:
+    """Import `module:name` of this package and call it on the data."""
     module, name = target.split(":")
     try:
         return getattr(importlib.import_module(f"eigengame.sources.{module}"), name)(
@@ -199,7 +207,9 @@ def _made(target: str, data: Any, options: dict[str, Any]) -> Source:
         if missing == "eigengame":
             raise
         package = PACKAGES.get(missing, missing)
-        raise SourceError(f"{package} is needed to read this: pip install {package}.") from None
+        raise SourceError(
+            f"{package} is needed to read this data: pip install {package}."
+        ) from None
     except TypeError as error:
         if "unexpected keyword argument" not in str(error):
             raise

@@ -1,4 +1,4 @@
-"""Arrow record batches as blocks: numeric columns side by side, or one column whose lists are the rows."""
+"""Arrow record batches as blocks: numeric columns side by side, or one column of lists."""
 
 from __future__ import annotations
 
@@ -8,45 +8,45 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eigengame.sources._base import Block, Source, SourceError, recut
-from eigengame.sources._columns import (
-    Asked,
-    Column,
-    checked_weights,
-    choose,
-    described,
-    left_out,
-    located,
-    with_room_for_missing,
-)
+from eigengame.sources._base import Block, Source, SourceError, rechunk
 from eigengame.sources._digest import digest_of_blocks, digest_of_files
-from eigengame.sources._index import index_of_schema, warn_left_out
+from eigengame.sources._index_columns import schema_index_positions, warn_omitted
+from eigengame.sources._table_columns import (
+    Column,
+    ColumnOptions,
+    check_weights,
+    choose_columns,
+    describe_labels,
+    locate_columns,
+    nan_dtype,
+    omitted_index,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 Batches = Callable[[int, int], tuple[int, Iterable[Any]]]
-"""From a row and a block size to the row where the first record batch begins, and the batches from there."""
+"""Function of a start row and a block size. Returns the first row of the first batch, and the batches."""
 
 
 @dataclass(frozen=True)
-class Layout:
-    """How rows lie in record batches.
+class ArrowLayout:
+    """Layout of rows in record batches.
 
     Attributes
     ----------
     columns : tuple of str
-        Columns that hold the features: many numbers, or one column of lists.
+        Columns of the features: numeric columns, or one column of lists.
     weights : str or None
-        The column of weights.
+        Column of sample weights.
     dtype : dtype
-        Of the rows.
+        Dtype of the rows.
     lists : bool
-        Whether the one column holds each row as a list.
+        Whether rows are the lists of one column.
     width : int or None
-        Features; None for lists whose length is known only when one is read.
-    left_out : tuple of labels
-        Index columns that were left out without the user naming them.
+        Number of features; None for lists of a length that is not yet known.
+    omitted : tuple of labels
+        Index columns that are left out although the user did not name them.
     """
 
     columns: tuple[str, ...]
@@ -54,42 +54,40 @@ class Layout:
     dtype: np.dtype
     lists: bool = False
     width: int | None = None
-    left_out: tuple[Hashable, ...] = ()
+    omitted: tuple[Hashable, ...] = ()
 
     @property
-    def read(self) -> list[str]:
-        """The columns to read: features, then weights."""
+    def needed(self) -> list[str]:
+        """Columns to read: features, then weights."""
         return [*self.columns, *([] if self.weights is None else [self.weights])]
 
 
 class ArrowSource(Source):
-    """Rows of record batches, wherever those come from.
+    """Rows of record batches.
 
     Parameters
     ----------
     batches : callable
         See `Batches`.
-    layout : Layout
+    layout : ArrowLayout
         With its width.
     rows : int or None
     name : str
-    feature_names : sequence of str, optional
-        By default the names of the columns, where these are the features.
     again : bool
+        Whether the batches can be read more than once.
     facts : callable, optional
-        Returns what else belongs to the fingerprint.
+        Returns further facts for the fingerprint.
     files : sequence of str, optional
-        Paths of the files that the batches are read from.
+        Files from which the batches are read.
     """
 
     def __init__(
         self,
         batches: Batches,
-        layout: Layout,
+        layout: ArrowLayout,
         rows: int | None,
         name: str,
         *,
-        feature_names: Sequence[str] | None = None,
         again: bool = True,
         facts: Callable[[], dict[str, Any]] | None = None,
         files: Sequence[str] | None = None,
@@ -97,106 +95,107 @@ class ArrowSource(Source):
         if rows == 0:
             raise SourceError(f"{name} has columns but no rows.")
         assert layout.width is not None
-        warn_left_out(name, layout.left_out)
+        warn_omitted(name, layout.omitted)
         self.name, self.again = name, again
         self.shape, self.dtype = (rows, layout.width), layout.dtype
-        named = layout.columns if feature_names is None and not layout.lists else feature_names
-        self.feature_names = None if named is None else list(named)
+        self.feature_names = None if layout.lists else list(layout.columns)
         self.layout = layout
         self._batches = batches
         self._facts, self._files = facts, files
 
     def blocks(self, start: int, size: int) -> Iterator[Block]:
-        """Give the rows from `start` on in blocks of `size`."""
+        """Yield the rows from `start` on in blocks of `size` rows."""
         row, batches = self._batches(start, size)
-        return recut(self._converted(batches, row, start), 0, size)
+        return rechunk(self._convert(batches, row, start), 0, size)
 
-    def _converted(self, batches: Iterable[Any], row: int, start: int) -> Iterator[Block]:
-        """Give blocks of the batches from `start` on; the first batch begins at `row`."""
+    def _convert(self, batches: Iterable[Any], row: int, start: int) -> Iterator[Block]:
+        """Yield the batches from `start` on as blocks; the first batch begins at `row`."""
         for batch in batches:
             skipped = min(max(start - row, 0), batch.num_rows)
             if skipped < batch.num_rows:
-                yield block_of(batch.slice(skipped), self.layout, self.name, row + skipped)
+                yield to_block(batch.slice(skipped), self.layout, self.name, row + skipped)
             row += batch.num_rows
 
     def fingerprint(self) -> dict[str, Any]:
-        """Return name, shape and dtype, the columns, and the facts of where they lie."""
-        about: dict[str, Any] = {"columns": described(self.layout.columns)}
+        """Return shape, dtype, columns, and facts about the origin of the batches."""
+        about: dict[str, Any] = {"columns": describe_labels(self.layout.columns)}
         if self.layout.weights is not None:
             about["weights"] = self.layout.weights
         return super().fingerprint() | about | (self._facts() if self._facts is not None else {})
 
     def digest(self) -> str | None:
-        """Return a digest of the files, or of all rows where there are none."""
+        """Return a digest of the files, or of all rows if there are no files."""
         return digest_of_blocks(self) if self._files is None else digest_of_files(self._files)
 
 
-def layout_of(schema: pa.Schema, asked: Asked, name: str, *, nulls: bool = True) -> Layout:
-    """Return how rows lie in batches of a schema.
+def layout_of(
+    schema: pa.Schema, options: ColumnOptions, name: str, *, nulls: bool = True
+) -> ArrowLayout:
+    """Return the layout of rows in batches of a schema.
 
     Parameters
     ----------
     schema : Schema
-    asked : Asked
-        A column of lists is taken where it is the only one left. An index that pandas stored is left out
-        unless it is named.
+    options : ColumnOptions
+        A column of lists must be the only feature column. An index that pandas stored is left out, unless
+        `options.columns` names it.
     name : str
-        Of the table, for messages.
+        Name of the table, for messages.
     nulls : bool
-        Whether there may be missing values: whole numbers then become floats.
+        Whether values may be missing. Integers then become floats.
     """
-    labels, (columns, weights, drop) = schema.names, asked
-    index = index_of_schema(schema)
-    features, weight = located(labels, columns, weights, name, drop=drop, index=index)
+    labels, index = schema.names, schema_index_positions(schema)
+    features, weight = locate_columns(labels, options, name, index)
     first = schema.field(features[0]).type
-    inner = _inside(first)
-    lists = len(features) == 1 and inner is not None and numbers(inner) is not None
-    table = [Column(field.name, str(field.type), numbers(field.type)) for field in schema]
+    element = _element_type(first)
+    lists = len(features) == 1 and element is not None and numpy_dtype(element) is not None
+    table = [Column(field.name, str(field.type), numpy_dtype(field.type)) for field in schema]
     if lists:
-        table[features[0]] = table[features[0]]._replace(dtype=numbers(inner))
+        table[features[0]] = table[features[0]]._replace(dtype=numpy_dtype(element))
     elif len(features) > 1:
         _refuse_mixed_lists(schema, features, name)
-    choice = choose(table, [labels[position] for position in features], weights, name)
-    unnamed = left_out(labels, columns, weights, drop, index)
-    dtype = with_room_for_missing(choice.dtype) if nulls else choice.dtype
-    return Layout(
-        columns=tuple(labels[position] for position in features),
+    columns = tuple(labels[position] for position in features)
+    choice = choose_columns(table, ColumnOptions(list(columns), options.weights), name)
+    return ArrowLayout(
+        columns=columns,
         weights=None if weight is None else labels[weight],
-        dtype=dtype,
+        dtype=nan_dtype(choice.dtype) if nulls else choice.dtype,
         lists=lists,
-        width=_fixed_width(first) if lists else len(features),
-        left_out=tuple(unnamed),
+        width=_fixed_length(first) if lists else len(features),
+        omitted=tuple(omitted_index(labels, options, index)),
     )
 
 
-def measured(layout: Layout, batches: Iterable[pa.RecordBatch], name: str) -> Layout:
-    """Return the layout with the width of its lists, from the first row that has one."""
+def with_list_length(
+    layout: ArrowLayout, batches: Iterable[pa.RecordBatch], name: str
+) -> ArrowLayout:
+    """Return the layout with the length of its lists, taken from the first list."""
     if layout.width is not None:
         return layout
     for batch in batches:
         lists = _storage(batch.column(layout.columns[0])).drop_null()
         if len(lists):
             return replace(layout, width=len(lists[0]))
-    raise SourceError(f"{name}: column {layout.columns[0]!r} holds no list in any row.")
+    raise SourceError(f"{name}: column {layout.columns[0]!r} has no list in any row.")
 
 
-def block_of(batch: pa.RecordBatch, layout: Layout, name: str, row: int) -> Block:
-    """Return a record batch, whose first row is `row` of the source, as a block; nulls become NaN."""
+def to_block(batch: pa.RecordBatch, layout: ArrowLayout, name: str, row: int) -> Block:
+    """Return a record batch as a block. Nulls become NaN; `row` is the batch's first row."""
     if layout.lists:
-        values = _lists(batch.column(layout.columns[0]), layout, name, row)
+        values = _stack_lists(batch.column(layout.columns[0]), layout, name, row)
     else:
         columns = list(layout.columns)
-        values = _numbers(
+        values = _stack_columns(
             batch if batch.schema.names == columns else batch.select(columns), layout.dtype
         )
     if layout.weights is None:
         return Block(values)
-    weights = _flat(batch.column(layout.weights), np.dtype(np.float64))
-    return Block(values, checked_weights(weights, name, row))
+    weights = _to_numpy(batch.column(layout.weights), np.dtype(np.float64))
+    return Block(values, check_weights(weights, name, row))
 
 
-def guarded(batches: Iterable[Any], where: str) -> Iterator[Any]:
-    """Give the batches; an error in reading says where it was and after how many rows."""
+def explain_errors(batches: Iterable[Any], where: str) -> Iterator[Any]:
+    """Yield the batches; turn an error while reading into a `SourceError` that names the row."""
     import pyarrow as pa
 
     rows = 0
@@ -205,14 +204,15 @@ def guarded(batches: Iterable[Any], where: str) -> Iterator[Any]:
             yield batch
             rows += batch.num_rows
     except (pa.ArrowException, OSError, EOFError) as error:
+        first_line = (str(error) or type(error).__name__).splitlines()[0]
         raise SourceError(
-            f"{where} cannot be read beyond row {rows} ({_first_line(error)}): it is damaged or not whole; "
-            "make it anew."
+            f"{where} cannot be read beyond row {rows} ({first_line}): it is damaged or incomplete; write it "
+            "again."
         ) from error
 
 
-def numbers(kind: pa.DataType) -> np.dtype | None:
-    """Return the dtype for an Arrow type, None where it is not one of numbers."""
+def numpy_dtype(kind: pa.DataType) -> np.dtype | None:
+    """Return the NumPy dtype of an Arrow type of numbers; None for other types."""
     import pyarrow.types as types
 
     if types.is_boolean(kind):
@@ -222,37 +222,42 @@ def numbers(kind: pa.DataType) -> np.dtype | None:
     return np.dtype(np.float64) if types.is_decimal(kind) else None
 
 
-def _inside(kind: pa.DataType) -> pa.DataType | None:
-    """Return the type of the values of a list type."""
+def _storage_type(kind: pa.DataType) -> pa.DataType:
     import pyarrow as pa
+
+    return kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
+
+
+def _element_type(kind: pa.DataType) -> pa.DataType | None:
+    """Return the element type of a list type; None for other types."""
     import pyarrow.types as types
 
-    kind = kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
+    kind = _storage_type(kind)
     if types.is_fixed_size_list(kind) or types.is_list(kind) or types.is_large_list(kind):
         return kind.value_type
     return None
 
 
-def _fixed_width(kind: pa.DataType) -> int | None:
-    import pyarrow as pa
+def _fixed_length(kind: pa.DataType) -> int | None:
+    """Return the length of a fixed-size list type; None for other types."""
     import pyarrow.types as types
 
-    kind = kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
+    kind = _storage_type(kind)
     return int(kind.list_size) if types.is_fixed_size_list(kind) else None
 
 
 def _refuse_mixed_lists(schema: pa.Schema, features: Sequence[int], name: str) -> None:
-    """Refuse a list column beside others: it is a row by itself."""
-    lists = [i for i in features if _inside(schema.field(i).type) is not None]
+    """Raise if a column of lists is combined with other columns."""
+    lists = [i for i in features if _element_type(schema.field(i).type) is not None]
     if lists:
         label = schema.field(lists[0]).name
         raise SourceError(
-            f"{name}: column {label!r} holds {schema.field(lists[0]).type}, a whole row in itself: give "
-            f"columns={label!r} to take it alone, or columns without it."
+            f"{name}: column {label!r} holds {schema.field(lists[0]).type}, a whole row in each list: give "
+            f"columns={label!r} to use it alone, or columns without it."
         )
 
 
-def _numbers(batch: pa.RecordBatch, dtype: np.dtype) -> np.ndarray:
+def _stack_columns(batch: pa.RecordBatch, dtype: np.dtype) -> np.ndarray:
     """Return numeric columns as one array of shape (rows, columns)."""
     import pyarrow as pa
 
@@ -263,8 +268,8 @@ def _numbers(batch: pa.RecordBatch, dtype: np.dtype) -> np.ndarray:
     return np.asarray(batch.to_tensor(null_to_nan=dtype.kind == "f").to_numpy())
 
 
-def _lists(column: pa.Array, layout: Layout, name: str, row: int) -> np.ndarray:
-    """Return a column of lists as one array of shape (rows, width); a null row becomes NaN."""
+def _stack_lists(column: pa.Array, layout: ArrowLayout, name: str, row: int) -> np.ndarray:
+    """Return a column of lists as one array of shape (rows, width). A null list becomes NaN."""
     import pyarrow.compute as pc
 
     column, width = _storage(column), layout.width
@@ -273,19 +278,19 @@ def _lists(column: pa.Array, layout: Layout, name: str, row: int) -> np.ndarray:
     wrong = np.flatnonzero(lengths != width)
     if len(wrong):
         raise SourceError(
-            f"{name}: rows have {width} features at first, but the list in row {row + wrong[0]} of column "
+            f"{name}: the first rows have {width} features, but the list in row {row + wrong[0]} of column "
             f"{layout.columns[0]!r} has {lengths[wrong[0]]}: give lists of one length."
         )
-    held = _flat(column.drop_null().flatten(), layout.dtype).reshape(-1, width)
+    present = _to_numpy(column.drop_null().flatten(), layout.dtype).reshape(-1, width)
     if not column.null_count:
-        return held
+        return present
     values = np.full((len(column), width), np.nan, layout.dtype)
-    values[column.is_valid().to_numpy(zero_copy_only=False)] = held
+    values[column.is_valid().to_numpy(zero_copy_only=False)] = present
     return values
 
 
-def _flat(column: pa.Array, dtype: np.dtype) -> np.ndarray:
-    """Return an Arrow array of numbers as a NumPy array; nulls become NaN."""
+def _to_numpy(column: pa.Array, dtype: np.dtype) -> np.ndarray:
+    """Return an Arrow array of numbers as a NumPy array. Nulls become NaN."""
     import pyarrow as pa
 
     cast = column.cast(pa.from_numpy_dtype(dtype), safe=False)
@@ -296,7 +301,3 @@ def _storage(column: pa.Array) -> pa.Array:
     import pyarrow as pa
 
     return column.storage if isinstance(column, pa.ExtensionArray) else column
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error) or type(error).__name__).splitlines()[0]

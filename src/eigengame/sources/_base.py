@@ -1,4 +1,4 @@
-"""What every source is: rows somewhere, read in order, block by block."""
+"""The interface of all sources: rows that are read in order, block by block."""
 
 from __future__ import annotations
 
@@ -14,25 +14,24 @@ from scipy import sparse
 from eigengame.sources._layers import Layers
 
 Values = Any
-"""Rows as they lie in a source: an array of shape (m, d), or a SciPy CSR array of that shape."""
+"""Rows of a block: an array of shape (m, d), or a SciPy CSR array of that shape."""
 
-ROTATED = 3
-"""Blocks of a source on the device that are there at once: one being made, and two being played."""
+DEVICE_BUFFERS = 3
+"""Blocks of an on-device source that exist at the same time: one being written, two being read."""
 
-
-SHOWN = 200
-"""Characters of an option that a fingerprint shows in full."""
+MAX_OPTION_LENGTH = 200
+"""Options with a longer text are shortened to a digest in a fingerprint."""
 
 
 @dataclass(frozen=True)
 class Block:
-    """Some rows of a source.
+    """Consecutive rows of a source.
 
     Attributes
     ----------
     values : array or CSR array of shape (m, d)
     weights : array of shape (m,), optional
-        How often each row counts; 0 for a row to be passed over.
+        Sample weights. Rows of weight 0 are ignored.
     """
 
     values: Values
@@ -42,53 +41,67 @@ class Block:
         return int(self.values.shape[0])
 
     def __getitem__(self, rows: slice) -> Block:
-        """Return some of the rows, by a slice."""
+        """Return the rows of a slice."""
         return Block(self.values[rows], None if self.weights is None else self.weights[rows])
 
 
+def list_items(items: Iterable[Any], most: int = 8) -> str:
+    """Return the first items as text for a message, and the number of the others."""
+    texts = [repr(item) for item in items]
+    more = f" and {len(texts) - most} more" if len(texts) > most else ""
+    return ", ".join(texts[:most]) + more
+
+
 class SourceError(ValueError):
-    """Data that cannot be read as rows of numbers: says what was seen, where, and what to do."""
+    """Data that cannot be read as rows of numbers. The message gives the place and a fix."""
 
 
 class UnknownOption(SourceError):
-    """An option that does not belong to the kind of data it was given with."""
+    """An option that this kind of data does not have."""
 
 
 class ColumnWarning(UserWarning):
-    """A column of a table that is probably not what the user expects: left out, or worth a check."""
+    """A column of a table that was left out, or that is probably not a feature."""
 
 
 class Source(abc.ABC):
-    """Rows that can be read in order, from any row on; knows nothing of players or batches.
+    """Rows of numbers that can be read in order, starting at any row.
+
+    Subclass `RandomAccess` or `InOrder` to write your own source.
 
     Attributes
     ----------
     name : str
-        What it is, for messages and provenance.
+        Name for messages and for the provenance of a model.
     shape : tuple of (int or None, int)
-        Rows and features; rows are None where nobody knows before the end.
+        Number of rows and features. The number of rows is None if it is only known at the end.
     dtype : dtype
-        Of the blocks.
+        Dtype of the blocks.
     sparse : bool
         Whether blocks are CSR arrays.
     again : bool
-        Whether it can be read more than once.
+        Whether the rows can be read more than once.
+    views : bool
+        Whether blocks are views of the data. The memory plan then does not count them a second time.
+    slow : bool
+        Whether reading a block takes time (disk, network, decoding). Blocks are then read ahead on a
+        thread. False for data in memory, which would gain nothing.
     feature_names : sequence of str, optional
     alleles : sequence of str, optional
-        Of genotypes: the counted and the other allele of each feature, such as "A/G".
+        For genotypes: the counted and the other allele of each feature, for example "A/G".
     image_shape : tuple of int, optional
-        Height, width and channels, where each row is a picture.
-    came_from : tuple of (str, dict), optional
-        The path and the options it was opened by: what is pickled is these, so that another process opens
-        the data itself.
+        Height, width and channels, if each row is an image.
+    opened_from : tuple of (str, dict), optional
+        Path and options that the source was opened with. If set, the source is pickled as these two, and
+        the receiving process opens the path itself.
     on_device : bool
-        Whether blocks are JAX arrays, in `dtype`, with zeros in rows of weight 0. Such a block may be
-        written over once the third after it is asked for (`ROTATED`): whoever reads it has to be done by
-        then, as passes are, which wait for the batch before the last one.
+        Whether blocks are JAX arrays in `dtype`, with zeros in rows of weight 0. The memory of a block may
+        be reused once `DEVICE_BUFFERS` further blocks are requested, so its reader must have finished by
+        then. Fits guarantee this: they wait for the batch before the previous one.
     block_rows : int, optional
-        Rows that come at once, where a source would rather not be asked for others.
+        Preferred number of rows per block, for example the batch size of a data loader.
     layers : Layers, optional
-        Where the outputs of a network lie in a row.
+        Positions of a network's layers in a row.
     """
 
     name: str = "data"
@@ -101,125 +114,125 @@ class Source(abc.ABC):
     feature_names: Sequence[str] | None = None
     alleles: Sequence[str] | None = None
     image_shape: tuple[int, int, int] | None = None
-    came_from: tuple[str, dict[str, Any]] | None = None
+    opened_from: tuple[str, dict[str, Any]] | None = None
     on_device: bool = False
     block_rows: int | None = None
     layers: Layers | None = None
 
     @abc.abstractmethod
     def blocks(self, start: int, size: int) -> Iterator[Block]:
-        """Give the rows from `start` on in blocks of `size`, the last one shorter."""
+        """Yield the rows from `start` on in blocks of `size` rows; the last block may be shorter."""
 
     def fingerprint(self) -> dict[str, Any]:
-        """Return facts about this source that are known without reading it: plain JSON.
+        """Return facts about the source that are known without reading it, as plain JSON.
 
-        Every model keeps them, so they must be cheap. A change of the data may leave them as they are:
-        `digest` finds it.
+        Every model stores them, so they must be cheap. A change of the data can leave them unchanged;
+        `digest` detects it.
         """
         about: dict[str, Any] = {
             "name": self.name,
             "shape": list(self.shape),
             "dtype": str(np.dtype(self.dtype)),
         }
-        options = {} if self.came_from is None else self.came_from[1]
+        options = {} if self.opened_from is None else self.opened_from[1]
         if options:
-            about["options"] = {name: _shown(value) for name, value in options.items()}
+            about["options"] = {name: _option_text(value) for name, value in options.items()}
         return about
 
     def digest(self) -> str | None:
-        """Return a digest of the content, all that a pass reads; None where it cannot be known.
+        """Return a digest of everything that a pass reads; None if it cannot be computed.
 
         Only runs with a checkpoint call it. It may take as long as a pass.
         """
         return None
 
     def in_float64(self) -> Source:
-        """Return a source of the same rows whose values are computed in float64.
+        """Return a source of the same rows, with values computed in float64.
 
         Sources that only read numbers return themselves.
         """
         return self
 
-    def feature(self, column: int) -> str:
-        """Return what a feature is called in a message."""
+    def describe_feature(self, column: int) -> str:
+        """Return a short description of a feature for messages."""
         return f"feature {column}"
 
-    def room(self) -> int | None:
-        """Return the free bytes where blocks are made, where that is memory apart from JAX's own."""
+    def free_bytes(self) -> int | None:
+        """Return the free memory for blocks if they are not allocated by JAX, else None."""
         return None
 
     def most_entries(self, size: int) -> int | None:
-        """Return the entries of the fullest block of `size` rows, where a sparse source knows it."""
+        """Return the largest number of entries in a block of `size` rows, if a sparse source knows it."""
         return None
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        if self.came_from is None:
+        if self.opened_from is None:
             return super().__reduce_ex__(protocol)
-        return _opened_again, self.came_from
+        return _reopen, self.opened_from
 
 
-def _shown(value: Any) -> str:
-    """Return an option of opening as a short text that differs where the option does."""
+def _option_text(value: Any) -> str:
+    """Return an option as text, shortened to a digest if it is long."""
     text = repr(value.tolist() if isinstance(value, np.ndarray) else value)
-    if len(text) <= SHOWN:
+    if len(text) <= MAX_OPTION_LENGTH:
         return text
     return f"{text[:20]}... {hashlib.blake2b(text.encode(), digest_size=8).hexdigest()}"
 
 
-def _opened_again(path: str, options: dict[str, Any]) -> Source:
-    """Return the source of a path, in the process that it was sent to."""
+def _reopen(path: str, options: dict[str, Any]) -> Source:
+    """Open a path in the process that unpickles a source."""
     from eigengame.sources import as_source
 
     return as_source(path, **options)
 
 
-class Random(Source):
-    """A source whose rows can be read from anywhere: it says how to read a range of them."""
+class RandomAccess(Source):
+    """A source that can read any range of its rows. Subclasses implement `read`."""
 
     @abc.abstractmethod
     def read(self, begin: int, end: int) -> Values:
-        """Return rows `begin` to `end`, of which all exist."""
+        """Return rows `begin` to `end` (exclusive), all of which exist."""
 
     def read_columns(self, begin: int, end: int, first: int, last: int) -> Values:
-        """Return columns `first` to `last` of these rows; who can leave the others alone does so."""
+        """Return columns `first` to `last` of these rows. Override it to avoid reading the others."""
         return self.read(begin, end)[:, first:last]
 
     def blocks(self, start: int, size: int) -> Iterator[Block]:
-        """Give the rows from `start` on in blocks of `size`."""
+        """Yield the rows from `start` on in blocks of `size` rows."""
         n = self.shape[0]
         assert n is not None
         for begin in range(start, n, size):
             yield Block(self.read(begin, min(begin + size, n)))
 
 
-class Sequential(Source):
-    """A source that is read from its beginning, in whatever pieces it comes."""
+class InOrder(Source):
+    """A source that is read from its beginning, in pieces of any length. Subclasses implement `pieces`."""
 
     @abc.abstractmethod
     def pieces(self) -> Iterable[Values | Block]:
-        """Give all rows, in pieces of any length."""
+        """Yield all rows, in pieces of any length."""
 
     def blocks(self, start: int, size: int) -> Iterator[Block]:
-        """Give the rows from `start` on in blocks of `size`: what comes before is read and dropped."""
-        return recut(self._checked(), start, size)
+        """Yield the rows from `start` on in blocks of `size` rows. Earlier rows are read and dropped."""
+        return rechunk(self._checked_pieces(), start, size)
 
-    def _checked(self) -> Iterator[Block]:
-        """Give the pieces, refusing one whose width is not that of the first."""
+    def _checked_pieces(self) -> Iterator[Block]:
+        """Yield the pieces as blocks, and raise if one has another number of features."""
         row, width = 0, self.shape[1]
         for piece in self.pieces():
             block = piece if isinstance(piece, Block) else Block(piece)
             shape = block.values.shape
             if len(shape) != 2 or shape[1] != width:
                 raise SourceError(
-                    f"{self.name}: rows have {width} features at first, but the piece at row {row} has "
+                    f"{self.name}: the first rows have {width} features, but the piece at row {row} has "
                     f"shape {shape}: give pieces of shape (rows, {width})."
                 )
             yield block
             row += len(block)
 
 
-def recut(pieces: Iterable[Block], start: int, size: int) -> Iterator[Block]:
-    """Give the rows of the pieces from `start` on, in blocks of exactly `size` but for the last."""
+def rechunk(pieces: Iterable[Block], start: int, size: int) -> Iterator[Block]:
+    """Yield the rows of the pieces from `start` on, in blocks of `size` rows; the last may be shorter."""
     kept: list[Block] = []
     held, row = 0, 0
     for piece in pieces:
@@ -232,21 +245,21 @@ def recut(pieces: Iterable[Block], start: int, size: int) -> Iterator[Block]:
             held += len(part)
             rest = rest[len(part) :]
             if held == size:
-                yield joined(kept)
+                yield concatenate(kept)
                 kept, held = [], 0
     if kept:
-        yield joined(kept)
+        yield concatenate(kept)
 
 
-def joined(parts: Sequence[Block]) -> Block:
-    """Return several blocks as one."""
-    if len(parts) == 1:
-        return parts[0]
-    values = [part.values for part in parts]
+def concatenate(blocks: Sequence[Block]) -> Block:
+    """Return the rows of several blocks as one block."""
+    if len(blocks) == 1:
+        return blocks[0]
+    values = [block.values for block in blocks]
     stacked = (
         sparse.vstack(values, format="csr") if sparse.issparse(values[0]) else np.vstack(values)
     )
-    if all(part.weights is None for part in parts):
+    if all(block.weights is None for block in blocks):
         return Block(stacked)
-    weights = [np.ones(len(part)) if part.weights is None else part.weights for part in parts]
+    weights = [np.ones(len(block)) if block.weights is None else block.weights for block in blocks]
     return Block(stacked, np.concatenate(weights))

@@ -1,4 +1,4 @@
-"""The layers of a network: what each is called, its shape, and where it lies in a row."""
+"""Layers of a network: their names, shapes and positions in a row."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import numpy as np
 
 
 class Layer(NamedTuple):
-    """One layer's output.
+    """Output of one layer.
 
     Attributes
     ----------
     name : str
     shape : tuple of int
-        For one row, as the network gives it: (channels, height, width) of a picture.
+        Shape for one row, as the network returns it: (channels, height, width) for an image.
     begin, end : int
-        Its features in a row.
+        Range of its features in a row.
     channels_last : bool
-        Whether it lies there with its first axis last, as networks in this memory format compute it.
+        Whether its first axis is stored last in a row, as networks in this memory format compute it.
     """
 
     name: str
@@ -31,11 +31,11 @@ class Layer(NamedTuple):
 
     @property
     def stored(self) -> tuple[int, ...]:
-        """The shape in which it lies in a row."""
+        """Shape in which the layer is stored in a row."""
         return (*self.shape[1:], self.shape[0]) if self.channels_last else self.shape
 
     def cut(self, rows: Any) -> Any:
-        """Return its part of rows (..., d), shape (..., *shape): a view, where the array can give one."""
+        """Return the layer's part of rows (..., d), shape (..., *shape), as a view if possible."""
         lead, axes = rows.ndim - 1, len(self.shape)
         part = rows[..., self.begin : self.end].reshape(*rows.shape[:-1], *self.stored)
         if not self.channels_last:
@@ -43,19 +43,19 @@ class Layer(NamedTuple):
         return part.transpose(*range(lead), lead + axes - 1, *range(lead, lead + axes - 1))
 
     def at(self, column: int) -> tuple[int, ...]:
-        """Return the place within its shape of one feature of a row."""
-        place = [int(i) for i in np.unravel_index(column - self.begin, self.stored)]
-        return tuple([place[-1], *place[:-1]] if self.channels_last else place)
+        """Return the index within the layer's shape of a feature of the row."""
+        index = [int(i) for i in np.unravel_index(column - self.begin, self.stored)]
+        return tuple([index[-1], *index[:-1]] if self.channels_last else index)
 
 
 class Layers(tuple[Layer, ...]):
-    """Layers in the order in which they lie in a row."""
+    """Layers in the order of their features in a row."""
 
     @classmethod
-    def of(cls, seen: Iterable[tuple[str, Sequence[int], bool]]) -> Layers:
-        """Return layers one after the other, from names, shapes and whether channels are last."""
+    def of(cls, outputs: Iterable[tuple[str, Sequence[int], bool]]) -> Layers:
+        """Return consecutive layers from tuples of name, shape and channels_last."""
         layers, begin = [], 0
-        for name, shape, channels_last in seen:
+        for name, shape, channels_last in outputs:
             sizes = tuple(int(size) for size in shape)
             end = begin + math.prod(sizes)
             layers.append(Layer(name, sizes, begin, end, channels_last))
@@ -64,18 +64,19 @@ class Layers(tuple[Layer, ...]):
 
     @property
     def width(self) -> int:
-        """How many features a row has."""
+        """Number of features in a row."""
         return self[-1].end if self else 0
 
     @property
     def names(self) -> list[str]:
-        """What the layers are called."""
+        """Names of the layers."""
         return [layer.name for layer in self]
 
     def cut(self, rows: Any) -> dict[str, Any]:
-        """Return components (k, d), or a mean (d,), as one array for each layer, by name.
+        """Split components (k, d), or a mean (d,), into one array per layer.
 
-        Shapes are (k, *shape), or the layer's own: pictures come back as (channels, height, width).
+        The arrays have shape (k, *shape), or the layer's shape for a mean. Images have shape
+        (channels, height, width).
         """
         if rows.shape[-1] != self.width:
             raise ValueError(
@@ -85,7 +86,7 @@ class Layers(tuple[Layer, ...]):
         return {layer.name: layer.cut(rows) for layer in self}
 
     def shares(self, components: Any) -> np.ndarray:
-        """Return how much of each component lies in each layer, shape (k, layers): rows add up to 1."""
+        """Return the share of each component in each layer, shape (k, layers). Rows sum to 1."""
         parts = [np.asarray(components[:, layer.begin : layer.end]) for layer in self]
         squares = np.stack(
             [np.square(part, dtype=np.float64).sum(axis=1) for part in parts], axis=1
@@ -94,17 +95,17 @@ class Layers(tuple[Layer, ...]):
         return squares / np.where(total > 0, total, 1)
 
     def explained(self, components: Any, variance: Any) -> np.ndarray:
-        """Return each layer's share of what components of these variances explain together, shape (layers,)."""
+        """Return each layer's share of the explained variance (k,) of components (k, d), shape (layers,)."""
         total = float(np.sum(variance))
         return np.asarray(variance) @ self.shares(components) / (total if total > 0 else 1)
 
     def at(self, column: int) -> tuple[Layer, tuple[int, ...]]:
-        """Return the layer of a feature, and the place in it."""
+        """Return the layer of a feature, and the index within it."""
         layer = next(layer for layer in self if layer.begin <= column < layer.end)
         return layer, layer.at(column)
 
     def facts(self) -> list[dict[str, Any]]:
-        """Return plain JSON."""
+        """Return the layers as plain JSON."""
         return [
             {"name": layer.name, "shape": list(layer.shape), "channels_last": layer.channels_last}
             for layer in self
@@ -112,5 +113,5 @@ class Layers(tuple[Layer, ...]):
 
     @classmethod
     def from_facts(cls, facts: Iterable[dict[str, Any]]) -> Layers:
-        """Return layers from their JSON."""
+        """Return layers from the JSON of `facts`."""
         return cls.of((one["name"], one["shape"], one["channels_last"]) for one in facts)

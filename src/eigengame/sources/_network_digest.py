@@ -1,4 +1,4 @@
-"""Digests of networks: weights and architecture of a torch module, the program and constants of a JAX function."""
+"""Digests of networks: weights and code of a torch module, program and constants of a JAX function."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ import numpy as np
 from eigengame.sources._digest import digest_of_texts, digest_of_tree
 
 ADDRESS = re.compile(r" at 0x[0-9a-fA-FxX]+")
-"""A place in memory, which is another one in the next process."""
+"""Memory address in a `repr`, which differs between processes."""
 
 
 def digest_of_module(model: Any) -> str:
-    """Return a digest of a torch module: all weights and buffers, its parts, and the text of their classes.
+    """Return a digest of a torch module: weights, buffers, structure, and source code of its classes.
 
-    Functions outside of these classes are not covered.
+    Functions outside these classes are not covered.
     """
-    held = itertools.chain(model.named_parameters(), model.named_buffers())
-    weights = [digest_of_tree([name, tensor]) for name, tensor in held]
-    code = sorted({_code_of(type(one)) for one in model.modules()})
+    tensors = itertools.chain(model.named_parameters(), model.named_buffers())
+    weights = [digest_of_tree([name, tensor]) for name, tensor in tensors]
+    code = sorted({_source_code(type(module)) for module in model.modules()})
     return digest_of_texts([*weights, ADDRESS.sub("", repr(model)), *code])
 
 
-def digest_of_function(function: Any, *given: Any) -> str | None:
-    """Return a digest of a function that JAX traces: its program, and all arrays that it closes over.
+def digest_of_function(function: Any, example: Any) -> str | None:
+    """Return a digest of the program and constants of a function that JAX traces.
 
-    None where it calls back into Python, which nobody sees in the program.
+    None if it calls back into Python, because the program does not contain that code.
     """
-    # JAX remembers traces by function: a new one is traced with what it closes over now.
-    program = jax.make_jaxpr(lambda *arrays: function(*arrays))(*given)
+    # JAX caches traces by function. A new function is traced with the current constants.
+    program = jax.make_jaxpr(lambda batch: function(batch))(example)
     text = ADDRESS.sub("", str(program))
     if re.search(r"\bcallback=|_callback\[", text):
         return None
@@ -43,7 +43,7 @@ def digest_of_function(function: Any, *given: Any) -> str | None:
 
 
 def _constants(program: Any) -> Iterator[Any]:
-    """Give the constants of a program and of the programs within it."""
+    """Yield the constants of a program and of its nested programs."""
     yield from getattr(program, "consts", ())
     for equation in program.eqns:
         yield from (one.val for one in equation.invars if hasattr(one, "val"))
@@ -53,8 +53,8 @@ def _constants(program: Any) -> Iterator[Any]:
                     yield from _constants(part)
 
 
-def _code_of(kind: type) -> str:
-    """Return the source text of a class; its name where there is no text, or where it is torch's own."""
+def _source_code(kind: type) -> str:
+    """Return the name and source code of a class; only the name for torch's own classes."""
     name = f"{kind.__module__}.{kind.__qualname__}"
     if kind.__module__.split(".")[0] != "torch":
         with contextlib.suppress(OSError, TypeError):

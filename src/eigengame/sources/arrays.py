@@ -1,4 +1,4 @@
-"""Arrays in memory or mapped from disk: rows are views, nothing is copied here."""
+"""NumPy and JAX arrays in memory, and NumPy memory maps."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from typing import Any
 
 import numpy as np
 
-from eigengame.sources._base import Random, SourceError
+from eigengame.sources._base import RandomAccess, SourceError
 from eigengame.sources._digest import digest_of_array
+from eigengame.sources._file_source import FileSource
 
 
-class ArraySource(Random):
-    """Rows of a two-dimensional array.
+class ArraySource(FileSource, RandomAccess):
+    """Rows of a two-dimensional array. Blocks are views.
 
     Parameters
     ----------
     data : array of shape (n, d)
-        NumPy, or a memory map: it is read a block at a time.
     name : str
     """
 
     views = True
 
     def __init__(self, data: np.ndarray, name: str = "array") -> None:
-        refuse_unless_table(name, data.shape)
+        check_two_axes(name, data.shape)
         self.data = data
         self.name = name
         self.shape = (data.shape[0], data.shape[1])
@@ -37,7 +37,7 @@ class ArraySource(Random):
         return self.data[begin:end]
 
     def fingerprint(self) -> dict[str, Any]:
-        """Return shape, dtype and a digest of a few rows."""
+        """Return shape, dtype and a digest of a few rows; for a loaded array also the file's stamp."""
         n = len(self.data)
         few = np.unique(np.linspace(0, n - 1, min(n, 16)).astype(int))
         digest = hashlib.sha256(np.ascontiguousarray(self.data[few]).tobytes()).hexdigest()
@@ -48,8 +48,13 @@ class ArraySource(Random):
         return digest_of_array(self.data)
 
 
-def refuse_unless_table(name: str, shape: Sequence[int]) -> None:
-    """Raise if an array does not have two axes, and say how to reshape it."""
+def from_jax(data: Any, name: str = "X") -> ArraySource:
+    """Return the source of a JAX array, copied to the host if necessary."""
+    return ArraySource(np.asarray(data), name)
+
+
+def check_two_axes(name: str, shape: Sequence[int]) -> None:
+    """Raise if an array does not have two axes; the message shows how to reshape it."""
     if len(shape) == 2:
         return
     fix = (

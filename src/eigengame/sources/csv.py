@@ -1,7 +1,6 @@
-"""CSV and other text tables, plain or gzipped, in chunks.
+"""CSV and other text tables, plain or gzipped, parsed in chunks by Arrow.
 
-Read by Arrow's streaming reader rather than in pandas' chunks: it refuses rows that are too short, which
-pandas fills up with NaN without a word, and it parses on all cores.
+Arrow refuses rows that are too short, which pandas silently fills with NaN, and it parses on all cores.
 """
 
 from __future__ import annotations
@@ -15,18 +14,19 @@ from typing import Any
 
 import numpy as np
 
-from eigengame.sources import _index, _text
-from eigengame.sources._arrow import ArrowSource, Layout
+from eigengame.sources import _index_columns, _table_columns, _text_format
+from eigengame.sources._arrow import ArrowLayout, ArrowSource
 from eigengame.sources._base import SourceError
-from eigengame.sources._columns import choose, left_out, positions_of, shown
-from eigengame.sources._files import is_remote
-from eigengame.sources._paths import paths_of, stamps
+from eigengame.sources._paths import file_stamps, is_remote, list_files
+from eigengame.sources._table_columns import ColumnOptions
+from eigengame.sources._text_fields import MISSING
+from eigengame.sources._text_format import TextFormat
 
 CHUNK = 2**20
-"""Bytes of text that are parsed at once; more where a line is long."""
+"""Bytes of text that are parsed at once, or more if lines are long."""
 
-COUNTED = 2**24
-"""Up to so many bytes of plain text the lines are counted, to know the number of rows."""
+MAX_COUNTED = 2**24
+"""Lines of plain files of at most this size are counted when they are opened."""
 
 
 class CsvSource(ArrowSource):
@@ -35,29 +35,29 @@ class CsvSource(ArrowSource):
     Parameters
     ----------
     path : path or address
-        Ends in .gz where gzipped.
+        Decompressed if the name ends in .gz.
     columns : sequence of names or int, or one, optional
-        The features, by name or by number from 0; by default all but an index.
+        Features, by name or by number from 0. Defaults to all columns but an index.
     header : bool or "auto"
-        Whether the first line holds names. "auto" finds names that are text, and numbers such as years
-        that differ clearly from the rows below. Where this is unclear, an error asks for True or False.
+        Whether the first line holds names. "auto" detects names that are text, and numbers, for example
+        years, that differ clearly from the rows below. If it is unclear, an error asks for True or False.
     delimiter : str or "auto"
-        Between fields; " " for any run of blanks and tabs.
-    weights : name, optional
-        The column that says how often each row counts; it is no feature.
+        Delimiter of the fields; " " means any run of blanks and tabs.
+    weights : name or int, optional
+        Column of sample weights. It is not a feature.
     name : str, optional
+        Defaults to the path.
     drop : sequence of names or int, or one, optional
         Columns to leave out. Cannot be combined with `columns`.
 
     Notes
     -----
-    A first column without a name (or called "Unnamed: 0") is the index of a data frame if it holds text,
-    dates, distinct whole numbers, or numbers that only rise or fall in the first lines: it is left out
-    with a `ColumnWarning`, unless `columns` names it. Other numbers there are refused: `drop` or `columns`
-    decide.
+    A first column without a name (or called "Unnamed: 0") is an index if it holds text, dates, distinct
+    integers, or numbers that only rise or fall in the first lines. It is left out with a `ColumnWarning`,
+    unless `columns` names it. With other numbers it raises: give `drop` or `columns`.
 
-    Empty fields, and NA, NaN, null and the like, become NaN. Empty lines are passed over, and so are
-    lines before the table that begin with "#". Reading from a row on parses what is before it.
+    Empty fields, NA, NaN, null and similar become NaN. Empty lines, and lines before the table that begin
+    with "#", are skipped. To start at a later row, the rows before it are parsed too.
     """
 
     def __init__(
@@ -71,50 +71,47 @@ class CsvSource(ArrowSource):
         drop: Any = None,
     ) -> None:
         self._path = os.fspath(path)
-        if paths_of(path, (".csv", ".tsv", ".txt", ".gz")) != [self._path]:
+        if list_files(path, (".csv", ".tsv", ".txt", ".gz")) != [self._path]:
             raise SourceError(f"{self._path} is a folder: give one file.")
-        self._form = _text.look(self._path, header, delimiter)
-        names, table = self._form.names, _text.columns_of(self._form)
+        self._format = _text_format.detect_format(self._path, header, delimiter)
+        names, table = self._format.names, _text_format.describe_columns(self._format)
+        options = ColumnOptions(columns, weights, drop)
         if names is None:
-            columns, weights, drop = map(_as_numbers, (columns, weights, drop))
+            options = ColumnOptions(*map(_to_numbers, options))
         labels = [column.label for column in table]
         index = []
         if columns is None:
-            given = [*positions_of(drop, labels, self._path)]
-            given += positions_of(weights, labels, self._path)
-            index = _index_columns(self._path, self._form, labels, given)
-        choice = choose(table, columns, weights, self._path, drop=drop, index=index)
-        # Inside, columns go by their numbers: a name may occur twice.
-        layout = Layout(
+            named = _table_columns.column_positions(options.drop, labels, self._path)
+            named += _table_columns.column_positions(options.weights, labels, self._path)
+            index = _find_index(self._path, self._format, labels, named)
+        choice = _table_columns.choose_columns(table, options, self._path, index)
+        # Columns are identified by number, because a name may occur twice.
+        layout = ArrowLayout(
             columns=tuple(str(position) for position in choice.features),
             weights=None if choice.weights is None else str(choice.weights),
             dtype=np.dtype(np.float64),
             width=len(choice.features),
-            left_out=tuple(left_out(labels, columns, weights, drop, index)),
+            omitted=tuple(_table_columns.omitted_index(labels, options, index)),
         )
-        rows = _counted(self._path, self._form.skipped)
-        # Lines that are skipped tell whether the first one is a row.
-        about = {"skipped": self._form.skipped, "delimiter": self._form.delimiter}
+        rows = _count_rows(self._path, self._format.skipped)
+        # `skipped` tells whether the first line is a header or a row.
+        about = {"skipped": self._format.skipped, "delimiter": self._format.delimiter}
         super().__init__(
-            self._read,
+            lambda start, size: (0, self._parse()),
             layout,
             rows,
             name or self._path,
-            facts=lambda: stamps([self._path]) | about,
+            facts=lambda: file_stamps([self._path]) | about,
             files=[self._path],
         )
         self.feature_names = None if names is None else [names[i] for i in choice.features]
 
-    def _read(self, start: int, size: int) -> tuple[int, Iterator[Any]]:
-        """Return the batches from the beginning on: lines do not tell where they begin."""
-        return 0, self._parsed()
-
-    def _parsed(self) -> Iterator[Any]:
-        """Give the record batches of the file."""
+    def _parse(self) -> Iterator[Any]:
+        """Yield the record batches of the file."""
         import pyarrow as pa
         import pyarrow.csv
 
-        form, wanted, rows = self._form, self.layout.read, 0
+        form, needed, rows = self._format, self.layout.needed, 0
         options = {
             "read_options": pa.csv.ReadOptions(
                 column_names=[str(i) for i in range(form.width)],
@@ -122,81 +119,83 @@ class CsvSource(ArrowSource):
             ),
             "parse_options": pa.csv.ParseOptions(delimiter=form.delimiter),
             "convert_options": pa.csv.ConvertOptions(
-                include_columns=wanted,
-                column_types=dict.fromkeys(wanted, pa.float64()),
-                null_values=sorted(_text.MISSING),
+                include_columns=needed,
+                column_types=dict.fromkeys(needed, pa.float64()),
+                null_values=sorted(MISSING),
             ),
         }
+        blanks = form.delimiter == _text_format.BLANKS
         try:
-            with _text.text(self._path) as file:
+            with _text_format.open_text(self._path) as file:
                 for _ in range(form.skipped):
                     file.readline()
-                single = _text.SingleBlanks(file) if form.delimiter == _text.SPACES else file
-                for batch in pa.csv.open_csv(single, **options):
+                text = _text_format.CollapsedBlanks(file) if blanks else file
+                for batch in pa.csv.open_csv(text, **options):
                     yield batch
                     rows += batch.num_rows
-        except (pa.ArrowException, *_text.UNREADABLE) as error:
-            raise SourceError(self._wrong(rows, error)) from error
+        except (pa.ArrowException, *_text_format.UNREADABLE) as error:
+            raise SourceError(self._explain(rows, error)) from error
 
-    def _wrong(self, rows: int, error: BaseException) -> str:
-        """Return which line cannot be read, looking for it from the last good row on."""
-        positions = [int(column) for column in self.layout.read]
-        with contextlib.suppress(*_text.UNREADABLE, csv.Error):
-            for line in _text.lines_from(self._path, self._form, rows):
-                found = _text.fault(self._path, self._form, line, positions)
+    def _explain(self, rows: int, error: BaseException) -> str:
+        """Return a message that names the first faulty line after `rows` good rows."""
+        positions = [int(column) for column in self.layout.needed]
+        with contextlib.suppress(*_text_format.UNREADABLE, csv.Error):
+            for line in _text_format.read_lines(self._path, self._format, rows):
+                found = _text_format.find_fault(self._path, self._format, line, positions)
                 if found is not None:
                     return found
         return (
-            f"{self._path} cannot be read beyond row {rows} ({error}): it is damaged or not whole; make it "
-            "anew."
+            f"{self._path} cannot be read beyond row {rows} ({error}): it is damaged or incomplete; write it "
+            "again."
         )
 
 
-def _as_numbers(columns: Any) -> Any:
-    """Return columns of a table without names as numbers, also where a command line gave them as text."""
+def _to_numbers(columns: Any) -> Any:
+    """Return columns of a table without names as numbers; a command line gives them as text."""
     if isinstance(columns, str):
         return int(columns) if columns.isdecimal() else columns
-    return [_as_numbers(one) for one in columns] if isinstance(columns, list | tuple) else columns
+    return [_to_numbers(one) for one in columns] if isinstance(columns, list | tuple) else columns
 
 
-def _index_columns(
-    path: str, form: _text.Form, labels: list[Hashable], given: Sequence[int]
+def _find_index(
+    path: str, form: TextFormat, labels: list[Hashable], named: Sequence[int]
 ) -> list[int]:
-    """Return the positions of index columns; refuse a first column that may be one or not.
+    """Return the positions of index columns; raise if the first column may or may not be one.
 
     Parameters
     ----------
     path : str
-    form : Form
+    form : TextFormat
     labels : list of labels
-    given : sequence of int
-        Columns that the user named as weights or to be left out: nothing is decided for these.
+    named : sequence of int
+        Columns that the user named as weights or to be dropped. Nothing is decided for these.
     """
-    index = _index.index_of_labels(labels, fractions=True)
-    if 0 in given or 0 in index:
+    index = _index_columns.index_positions(labels, fractions=True)
+    if 0 in named or 0 in index:
         return index
-    fields = [line.fields[0] for line in form.first]
+    fields = [line.fields[0] for line in form.sample]
     if form.names is None:
-        if _index.counts_rows(fields):
-            _index.warn(
+        if _index_columns.counts_rows(fields):
+            _index_columns.warn(
                 f"{path}: column 0 counts the rows and is used as a feature. If it is an index, leave it "
                 "out by drop=[0] (--drop 0)."
             )
         return index
-    if not _index.is_index_name(form.names[0]):
+    if not _index_columns.is_unnamed(form.names[0]):
         return index
-    if _index.is_index(fields) is None:
+    if _index_columns.is_index(fields) is None:
         label = form.names[0]
+        columns = _table_columns.format_labels(labels)
         raise SourceError(
             f"{path}: the first column has no name and may be an index or a feature: leave it out by "
-            f"drop=[{label!r}] (--drop {shlex.quote(label)}), or use it by columns={shown(labels)}."
+            f"drop=[{label!r}] (--drop {shlex.quote(label)}), or use it by columns={columns}."
         )
     return [0, *index]
 
 
-def _counted(path: str, skipped: int) -> int | None:
-    """Return the number of rows where it costs little: of a plain file that is not large."""
-    if is_remote(path) or path.lower().endswith(".gz") or os.path.getsize(path) > COUNTED:
+def _count_rows(path: str, skipped: int) -> int | None:
+    """Return the number of rows of a small plain file; None for other files."""
+    if is_remote(path) or path.lower().endswith(".gz") or os.path.getsize(path) > MAX_COUNTED:
         return None
     with open(path, "rb") as file:
         return sum(1 for number, line in enumerate(file) if number >= skipped and line.strip())

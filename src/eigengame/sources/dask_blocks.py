@@ -1,7 +1,7 @@
 """Dask arrays and data frames: lazy blocks of rows, each computed when it is read.
 
-Read here, blocks come to this process one after the other. A fit does not do so: it sends games to where the
-blocks are (`eigengame.dask.engine`).
+Reading this source computes the blocks one after the other in this process. A fit instead sends its work to the
+workers that hold the blocks (`eigengame.dask.engine`).
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ import numpy as np
 from scipy.sparse import issparse
 
 from eigengame import sources
-from eigengame.sources._base import Block, Sequential, Source, SourceError
+from eigengame.sources._base import Block, InOrder, Source, SourceError
 
 
-class DaskSource(Sequential):
+class DaskSource(InOrder):
     """Rows of a Dask collection.
 
     Parameters
     ----------
     parts : list of Delayed
-        Its blocks of rows, in order: arrays, CSR matrices, or pandas frames.
+        Blocks of rows, in order: arrays, CSR matrices, or pandas frames.
     lengths : list of int, or None
-        Rows of each, where Dask knows them.
+        Rows of each block, if Dask knows them.
     like : Source
-        Has the features of all blocks: their number, dtype and names.
+        Source with the same number, dtype and names of features.
     name : str
     token : str
-        Dask's own name of the collection, which changes when it does.
+        Dask's name of the collection, which depends on its content.
     options : dict
-        How each block is opened as a source.
+        Options for opening each block as a source.
     """
 
     def __init__(
@@ -51,43 +51,43 @@ class DaskSource(Sequential):
         self.dtype, self.sparse, self.feature_names = like.dtype, like.sparse, like.feature_names
 
     def pieces(self) -> Iterator[Block]:
-        """Give all rows: one block of the collection is computed, and held, at a time."""
+        """Yield all rows. One block of the collection is in memory at a time."""
         for part in self.parts:
             block = part.compute()
             if block.shape[0]:
                 yield from sources.as_source(block, **self.options).blocks(0, block.shape[0])
 
     def fingerprint(self) -> dict[str, Any]:
-        """Return shape, dtype and Dask's name."""
+        """Return shape, dtype and Dask's name of the collection."""
         return super().fingerprint() | {"dask": self._token}
 
 
 def from_dask(data: Any, name: str | None = None, **options: Any) -> DaskSource:
-    """Return the source of a Dask array or data frame.
+    """Return the rows of a Dask array or data frame.
 
     Parameters
     ----------
     data : dask Array or DataFrame
-        Of two axes. Columns in several chunks are put together (`rechunk({1: -1})`): a game needs whole rows.
-        Rows need not be known.
+        With two axes. Column chunks are merged (`rechunk({1: -1})`), because whole rows are needed. The
+        number of rows may be unknown.
     name : str, optional
     **options
-        `columns=` and `weights=` of a data frame, as for pandas.
+        `columns=`, `weights=` and `drop=` of a data frame, as for pandas.
     """
-    # By what Dask keeps to itself: a Delayed has any other name that it is asked for.
+    # Private attributes are tested, because a Delayed has every public one.
     if hasattr(data, "_meta_nonempty") and hasattr(data, "columns"):
         return _from_frame(data, name or "dask DataFrame", options)
     if not (hasattr(data, "_meta") and hasattr(data, "rechunk")):
         raise SourceError(
-            f"a dask {type(data).__name__} is no table: give a dask array or data frame with rows and "
+            f"a dask {type(data).__name__} is not a table: give a dask array or data frame with rows and "
             "features."
         )
     return _from_array(data, name or "dask array", **options)
 
 
 def _from_frame(data: Any, name: str, options: dict[str, Any]) -> DaskSource:
-    """Return the source of a data frame, whose partitions do not know their rows."""
-    # Two rows that Dask makes up of every column's type: they say what pandas would.
+    """Return the rows of a data frame, whose partitions have unknown lengths."""
+    # Dask provides a frame of two example rows with the same column types.
     like = sources.as_source(data._meta_nonempty, name=name, **options)
     return DaskSource(
         list(data.to_delayed()), None, like, name=name, token=str(data._name), options=options
@@ -95,7 +95,7 @@ def _from_frame(data: Any, name: str, options: dict[str, Any]) -> DaskSource:
 
 
 def _from_array(data: Any, name: str) -> DaskSource:
-    """Return the source of an array, its columns in one chunk."""
+    """Return the rows of an array, with its columns in one chunk."""
     shape, dtype = data.shape, np.dtype(data.dtype)
     if data.ndim != 2:
         raise SourceError(
@@ -103,7 +103,7 @@ def _from_array(data: Any, name: str) -> DaskSource:
         )
     if math.isnan(shape[1]):
         raise SourceError(
-            f"the {name} does not know its number of columns: call its compute_chunk_sizes() first."
+            f"the {name} has an unknown number of columns: call its compute_chunk_sizes() first."
         )
     if dtype.kind not in "fiub":
         raise SourceError(

@@ -1,4 +1,4 @@
-"""Folders: what lies in them says what they are."""
+"""Folders, opened according to the files in them."""
 
 from __future__ import annotations
 
@@ -9,44 +9,44 @@ from typing import Any
 
 from eigengame import sources
 from eigengame.sources._base import Source, SourceError
-from eigengame.sources.images import ENDINGS, files_of
+from eigengame.sources.image_folder import ENDINGS, walk_files
 
 STORES = ("zarr.json", ".zarray", ".zgroup")
-"""Files that a Zarr store begins with."""
+"""Metadata files of a Zarr store."""
 
 KINDS = {
-    "pictures": (ENDINGS, "images:ImageFolder"),
+    "images": (ENDINGS, "image_folder:ImageFolder"),
     "Parquet files": ((".parquet",), "columnar:open_parquet"),
     "Arrow files": ((".arrow", ".feather", ".ipc"), "columnar:open_arrow"),
 }
-"""What opens a folder, by how the names of its files end."""
+"""Endings of the files in a folder, and the function that opens it."""
 
 
 def open_folder(path: str | os.PathLike[str], **options: Any) -> Source:
-    """Return the source of a folder: pictures, Parquet or Arrow files, or a Zarr store without its ending.
+    """Return the source of a folder of images, Parquet files or Arrow files, or of a Zarr store.
 
     Parameters
     ----------
     path : path
-        On local disk; sub-folders count.
+        On local disk. Subfolders are included.
     **options
-        Passed to what opens it: `size=` and `grey=` for pictures, `columns=` for tables, `key=` for Zarr.
+        Options of the format: `size=` and `grey=` for images, `columns=` for tables, `key=` for Zarr.
     """
     folder = os.fspath(path)
     if not os.path.isdir(folder):
-        raise SourceError(f"{folder} is no folder: check the path (from {os.getcwd()}).")
+        raise SourceError(f"{folder} is not a folder: check the path (from {os.getcwd()}).")
     if any(os.path.exists(os.path.join(folder, store)) for store in STORES):
-        return sources._made("zarr_store:open_zarr", folder, options)
-    seen = Counter(Path(file).suffix.lower() or "no ending" for file in files_of(folder))
-    held = [kind for kind, (endings, _) in KINDS.items() if any(seen[one] for one in endings)]
-    if len(held) == 1:
-        return sources._made(KINDS[held[0]][1], folder, options)
+        return sources._open("zarr_store:open_zarr", folder, options)
+    seen = Counter(Path(file).suffix.lower() or "no ending" for file in walk_files(folder))
+    kinds = [kind for kind, (endings, _) in KINDS.items() if any(seen[one] for one in endings)]
+    if len(kinds) == 1:
+        return sources._open(KINDS[kinds[0]][1], folder, options)
     counted = ", ".join(f"{count} {ending}" for ending, count in seen.most_common(8)) or "no files"
-    if held:
+    if kinds:
         raise SourceError(
-            f"{folder} holds {' and '.join(held)} ({counted}): give a folder with one kind."
+            f"{folder} contains {' and '.join(kinds)} ({counted}): give a folder with one kind of file."
         )
     raise SourceError(
-        f"{folder} holds {counted}: give a folder of pictures, of .parquet, .arrow or .feather files, a "
+        f"{folder} contains {counted}: give a folder of images, of .parquet, .arrow or .feather files, a "
         "Zarr store, or one file."
     )

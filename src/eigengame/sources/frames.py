@@ -1,7 +1,4 @@
-"""Data frames: pandas, polars and Arrow tables, by their numeric columns.
-
-pandas is read as it is; polars lends its columns to Arrow without a copy.
-"""
+"""Data frames and tables of pandas, polars and pyarrow."""
 
 from __future__ import annotations
 
@@ -11,20 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eigengame.sources._arrow import ArrowSource, guarded, layout_of, measured
-from eigengame.sources._base import Block, Random, Source, SourceError
-from eigengame.sources._columns import (
-    Asked,
-    Column,
-    checked_weights,
-    choose,
-    described,
-    digest_of_rows,
-    left_out,
-    with_room_for_missing,
-)
+from eigengame.sources._arrow import ArrowSource, explain_errors, layout_of, with_list_length
+from eigengame.sources._base import Block, RandomAccess, Source, SourceError
 from eigengame.sources._digest import digest_of_blocks
-from eigengame.sources._index import index_of_labels, warn_left_out
+from eigengame.sources._index_columns import index_positions, warn_omitted
+from eigengame.sources._table_columns import (
+    Column,
+    ColumnOptions,
+    check_weights,
+    choose_columns,
+    describe_labels,
+    digest_of_sample,
+    nan_dtype,
+    omitted_index,
+)
 from eigengame.sources.iterators import IteratorSource
 
 if TYPE_CHECKING:
@@ -38,66 +35,59 @@ def from_frame(
     name: str | None = None,
     drop: Any = None,
 ) -> Source:
-    """Return the source of a data frame, or of a stream of Arrow batches.
+    """Return the rows of a data frame, of a table, or of a stream of record batches.
 
     Parameters
     ----------
     data : DataFrame, LazyFrame, Table, RecordBatch or RecordBatchReader
-        Of pandas, polars or pyarrow. A LazyFrame is collected in streaming batches, anew in each pass; a
+        Of pandas, polars or pyarrow. A LazyFrame is collected in streaming batches in each pass. A
         RecordBatchReader can be read once.
     columns : sequence of labels, or one, optional
-        The features, in this order; by default all but an index that pandas stored. With polars and
-        pyarrow a column of lists is taken alone: each list is a row. Where all labels are text, columns
+        Features, in this order. Defaults to all columns but an index that pandas stored. With polars and
+        pyarrow, a column of lists must be the only one: each list is a row. If all labels are text, columns
         can also be given by number from 0.
     weights : label, optional
-        The column that says how often each row counts; it is no feature.
+        Column of sample weights. It is not a feature.
     name : str, optional
     drop : sequence of labels, or one, optional
         Columns to leave out. Cannot be combined with `columns`.
     """
-    asked = Asked(columns, weights, drop)
+    options = ColumnOptions(columns, weights, drop)
     libraries = {kind.__module__.split(".")[0] for kind in type(data).__mro__}
-    name = name or f"{type(data).__module__.split('.')[0]} {type(data).__name__}"
-    made: Source | None = None
+    name = name or _frame_name(data)
+    source: Source | None = None
     if "pandas" in libraries:
-        made = _from_pandas(data, asked, name)
+        source = _from_pandas(data, options, name)
     elif "polars" in libraries:
-        made = _from_polars(data, asked, name)
+        source = _from_polars(data, options, name)
     elif "pyarrow" in libraries:
-        made = _from_arrow(data, asked, name)
-    if made is None:
+        source = _from_arrow(data, options, name)
+    if source is None:
         raise SourceError(
-            f"a {name} is no table: give a DataFrame, a Table, or a stream of record batches."
+            f"a {name} is not a table: give a DataFrame, a Table, or a stream of record batches."
         )
-    return made
+    return source
 
 
-class PandasSource(Random):
-    """Rows of a pandas data frame: a block is converted when it is asked for.
+class PandasSource(RandomAccess):
+    """Rows of a pandas data frame. Each block is converted when it is read.
 
     Parameters
     ----------
     data : DataFrame
-    columns, weights, name, drop
-        As in `from_frame`.
+    options : ColumnOptions
+    name : str
     """
 
-    def __init__(
-        self,
-        data: pd.DataFrame,
-        columns: Any = None,
-        weights: Any = None,
-        name: str = "frame",
-        drop: Any = None,
-    ) -> None:
+    def __init__(self, data: pd.DataFrame, options: ColumnOptions, name: str) -> None:
         table = [_pandas_column(label, kind) for label, kind in data.dtypes.items()]
         labels = [column.label for column in table]
-        index = index_of_labels(labels, fractions=_fractions(data))
-        choice = choose(table, columns, weights, name, drop=drop, index=index)
+        index = index_positions(labels, fractions=_starts_with_fractions(data))
+        choice = choose_columns(table, options, name, index)
         if not len(data):
             raise SourceError(f"{name} has columns but no rows.")
-        warn_left_out(name, left_out(labels, columns, weights, drop, index))
-        self._data, self._choice, self._weights = data, choice, weights
+        warn_omitted(name, omitted_index(labels, options, index))
+        self._data, self._choice, self._weights = data, choice, options.weights
         self._labels = [table[position].label for position in choice.features]
         self._all = choice.features == list(range(data.shape[1]))
         self.name = name
@@ -106,7 +96,7 @@ class PandasSource(Random):
             self.feature_names = [str(label) for label in self._labels]
 
     def read(self, begin: int, end: int) -> np.ndarray:
-        """Return rows `begin` to `end`; missing values are NaN."""
+        """Return rows `begin` to `end`. Missing values are NaN."""
         rows = self._data.iloc[begin:end]
         chosen = rows if self._all else rows.iloc[:, self._choice.features]
         if self.dtype.kind == "f":
@@ -114,21 +104,21 @@ class PandasSource(Random):
         return chosen.to_numpy(dtype=self.dtype)
 
     def blocks(self, start: int, size: int) -> Iterator[Block]:
-        """Give the rows from `start` on in blocks of `size`."""
+        """Yield the rows from `start` on in blocks of `size` rows."""
         for block in super().blocks(start, size):
-            yield Block(block.values, self._weights_of(start, start + len(block)))
+            yield Block(block.values, self._read_weights(start, start + len(block)))
             start += len(block)
 
-    def _weights_of(self, begin: int, end: int) -> np.ndarray | None:
+    def _read_weights(self, begin: int, end: int) -> np.ndarray | None:
         if self._choice.weights is None:
             return None
         column = self._data.iloc[begin:end, self._choice.weights]
         weights = column.to_numpy(dtype=np.float64, na_value=np.nan)
-        return checked_weights(weights, self.name, begin)
+        return check_weights(weights, self.name, begin)
 
     def fingerprint(self) -> dict[str, Any]:
         """Return shape, dtype, columns and a digest of a few rows."""
-        about = {"columns": described(self._labels), "rows": digest_of_rows(self)}
+        about = {"columns": describe_labels(self._labels), "rows": digest_of_sample(self)}
         if self._weights is not None:
             about["weights"] = str(self._weights)
         return super().fingerprint() | about
@@ -139,97 +129,101 @@ class PandasSource(Random):
 
 
 def without_index(data: Any) -> Any:
-    """Return a data frame of pandas or polars without columns whose names only an index has."""
+    """Return a pandas or polars data frame without index columns, which are recognised by name."""
     labels = list(data.columns)
-    index = index_of_labels(labels, fractions=_fractions(data))
+    index = index_positions(labels, fractions=_starts_with_fractions(data))
     if not index:
         return data
-    name = f"{type(data).__module__.split('.')[0]} {type(data).__name__}"
-    warn_left_out(name, [labels[i] for i in index])
+    warn_omitted(_frame_name(data), [labels[i] for i in index])
     kept = [i for i in range(len(labels)) if i not in index]
     return data.iloc[:, kept] if hasattr(data, "iloc") else data[:, kept]
 
 
-def _fractions(data: Any) -> bool:
-    """Return whether the first column of a data frame of pandas or polars holds fractions."""
+def _frame_name(data: Any) -> str:
+    return f"{type(data).__module__.split('.')[0]} {type(data).__name__}"
+
+
+def _starts_with_fractions(data: Any) -> bool:
+    """Return whether the first column of a pandas or polars data frame holds fractions."""
     kinds = list(data.dtypes)
     return bool(kinds) and str(kinds[0]).lower().startswith(("float", "decimal", "double"))
 
 
 def _pandas_column(label: Any, kind: Any) -> Column:
-    """Return what pandas says of a column; those of its own types may miss values."""
-    own = not isinstance(kind, np.dtype)
-    plain = getattr(kind, "numpy_dtype", getattr(kind, "subtype", None)) if own else kind
+    """Return the description of a pandas column. Extension types may have missing values."""
+    extension = not isinstance(kind, np.dtype)
+    plain = getattr(kind, "numpy_dtype", getattr(kind, "subtype", None)) if extension else kind
     if not isinstance(plain, np.dtype) or plain.kind not in "fiub":
         return Column(label, str(kind), None)
     plain = np.dtype(np.uint8) if plain.kind == "b" else plain
-    return Column(label, str(kind), with_room_for_missing(plain) if own else plain)
+    return Column(label, str(kind), nan_dtype(plain) if extension else plain)
 
 
-def _from_pandas(data: Any, asked: Asked, name: str) -> Source | None:
+def _from_pandas(data: Any, options: ColumnOptions, name: str) -> Source | None:
     if hasattr(data, "dtypes") and hasattr(data, "columns"):
-        return PandasSource(data, asked.columns, asked.weights, name, asked.drop)
+        return PandasSource(data, options, name)
     if not isinstance(data, Iterator):
         return None
-    if any(one is not None for one in asked):
+    if any(one is not None for one in options):
         raise SourceError(
-            f"{name} gives chunks, of which no columns can be chosen: choose them where it is made, for "
-            "example by read_csv(usecols=...), or give the path."
+            f"{name} yields chunks, whose columns cannot be chosen here: choose them in read_csv(usecols=...), "
+            "or give the path."
         )
     return IteratorSource(data, name)
 
 
-def _from_polars(data: Any, asked: Asked, name: str) -> Source | None:
+def _from_polars(data: Any, options: ColumnOptions, name: str) -> Source | None:
     if hasattr(data, "collect_schema") and not hasattr(data, "shape"):
-        return _from_query(data, asked, name)
+        return _from_query(data, options, name)
     if not (hasattr(data, "to_arrow") and hasattr(data, "columns")):
         return None
-    wanted = layout_of(data.clear().to_arrow().schema, asked, name)
-    warn_left_out(name, wanted.left_out)
-    # Only what is needed is handed to Arrow: text would be copied.
-    chosen = Asked(list(wanted.columns), wanted.weights, None)
-    return _from_table(data.select(wanted.read).to_arrow(), chosen, name)
+    layout = layout_of(data.clear().to_arrow().schema, options, name)
+    warn_omitted(name, layout.omitted)
+    # Only the needed columns are converted, because Arrow would copy text.
+    chosen = ColumnOptions(list(layout.columns), layout.weights)
+    return _from_table(data.select(layout.needed).to_arrow(), chosen, name)
 
 
-def _from_arrow(data: Any, asked: Asked, name: str) -> Source | None:
+def _from_arrow(data: Any, options: ColumnOptions, name: str) -> Source | None:
     import pyarrow as pa
 
     if isinstance(data, pa.RecordBatch):
         data = pa.Table.from_batches([data])
     if isinstance(data, pa.Table):
-        return _from_table(data, asked, name)
+        return _from_table(data, options, name)
     if isinstance(data, pa.RecordBatchReader):
-        return _from_reader(data, asked, name)
+        return _from_reader(data, options, name)
     return None
 
 
-def _from_query(data: Any, asked: Asked, name: str) -> Source:
-    """Return the source of a polars query, which runs anew for each pass, from the row asked for."""
+def _from_query(data: Any, options: ColumnOptions, name: str) -> Source:
+    """Return the rows of a polars query, which runs again in each pass."""
     import polars as pl
 
     if not hasattr(data, "collect_batches"):
         raise SourceError(
-            f"{name}: this polars cannot give a query in batches: pip install -U polars, or collect() it."
+            f"{name}: this version of polars cannot collect a query in batches: pip install -U polars, or "
+            "call collect()."
         )
     try:
         schema = pl.DataFrame(schema=data.collect_schema()).to_arrow().schema
     except (pl.exceptions.PolarsError, OSError) as error:
         raise SourceError(f"{name}: the query cannot be run: {error}") from error
-    wanted = layout_of(schema, asked, name)
-    query = data.select(wanted.read)
-    if wanted.width is None:
-        one = query.drop_nulls(wanted.columns[0]).limit(1)
-        wanted = measured(wanted, _collected(one, 1, name), name)
+    layout = layout_of(schema, options, name)
+    query = data.select(layout.needed)
+    if layout.width is None:
+        one = query.drop_nulls(layout.columns[0]).limit(1)
+        layout = with_list_length(layout, _collect(one, 1, name), name)
 
     def batches(start: int, size: int) -> tuple[int, Iterator[Any]]:
-        return start, _collected(query.slice(start), size, name)
+        return start, _collect(query.slice(start), size, name)
 
-    plan = {"query": described([data.explain(optimized=False)])}
-    return ArrowSource(batches, wanted, None, name, facts=lambda: plan)
+    plan = {"query": describe_labels([data.explain(optimized=False)])}
+    return ArrowSource(batches, layout, None, name, facts=lambda: plan)
 
 
-def _collected(query: Any, size: int, name: str) -> Iterator[Any]:
-    """Give the record batches of a polars query."""
+def _collect(query: Any, size: int, name: str) -> Iterator[Any]:
+    """Yield the record batches of a polars query."""
     import polars as pl
 
     try:
@@ -239,28 +233,28 @@ def _collected(query: Any, size: int, name: str) -> Iterator[Any]:
         raise SourceError(f"{name}: the query failed: {error}") from error
 
 
-def _from_table(data: Any, asked: Asked, name: str) -> Source:
-    """Return the source of an Arrow table: blocks are cut from it without a copy, then laid by rows."""
+def _from_table(data: Any, options: ColumnOptions, name: str) -> Source:
+    """Return the rows of an Arrow table, which is sliced without a copy."""
     if not data.num_rows:
         raise SourceError(f"{name} has columns but no rows.")
-    wanted = layout_of(data.schema, asked, name, nulls=False)
-    table = data.select(wanted.read)
-    if any(_nulls(table.column(one)) for one in wanted.columns):
-        wanted = layout_of(data.schema, asked, name)
+    layout = layout_of(data.schema, options, name, nulls=False)
+    table = data.select(layout.needed)
+    if any(_has_nulls(table.column(one)) for one in layout.columns):
+        layout = layout_of(data.schema, options, name)
 
     def batches(start: int, size: int) -> tuple[int, Iterator[Any]]:
         rows = range(start, table.num_rows, size)
         return start, (part for row in rows for part in table.slice(row, size).to_batches())
 
-    layout = measured(wanted, batches(0, 64)[1], name)
+    layout = with_list_length(layout, batches(0, 64)[1], name)
     source = ArrowSource(
-        batches, layout, table.num_rows, name, facts=lambda: {"rows": digest_of_rows(source)}
+        batches, layout, table.num_rows, name, facts=lambda: {"rows": digest_of_sample(source)}
     )
     return source
 
 
-def _nulls(column: Any) -> bool:
-    """Say whether a column misses values, or its lists do."""
+def _has_nulls(column: Any) -> bool:
+    """Return whether a column, or one of its lists, has missing values."""
     import pyarrow.types as types
 
     if column.null_count or not types.is_nested(column.type):
@@ -268,21 +262,24 @@ def _nulls(column: Any) -> bool:
     return any(chunk.flatten().null_count for chunk in column.chunks)
 
 
-def _from_reader(data: Any, asked: Asked, name: str) -> Source:
-    """Return the source of a stream of record batches, which can be read once."""
-    wanted = layout_of(data.schema, asked, name)
-    given, looked_at, begun = guarded(data, name), [], False
+def _from_reader(data: Any, options: ColumnOptions, name: str) -> Source:
+    """Return the rows of a stream of record batches, which can be read once."""
+    layout = layout_of(data.schema, options, name)
+    stream, seen, started = explain_errors(data, name), [], False
 
-    def looking() -> Iterator[Any]:
-        for batch in given:
-            looked_at.append(batch)
+    def first_batches() -> Iterator[Any]:
+        for batch in stream:
+            seen.append(batch)
             yield batch
 
     def batches(start: int, size: int) -> tuple[int, Iterator[Any]]:
-        nonlocal begun
-        if begun:
-            raise SourceError(f"{name} can be read once, and was: give a Table or a path instead.")
-        begun = True
-        return 0, itertools.chain(looked_at, given)
+        nonlocal started
+        if started:
+            raise SourceError(
+                f"{name} can be read once, and was read already: give a Table or a path."
+            )
+        started = True
+        return 0, itertools.chain(seen, stream)
 
-    return ArrowSource(batches, measured(wanted, looking(), name), None, name, again=False)
+    layout = with_list_length(layout, first_batches(), name)
+    return ArrowSource(batches, layout, None, name, again=False)

@@ -1,6 +1,6 @@
-"""HDF5: one dataset of a file by blocks, and the sparse counts that 10x Genomics writes.
+"""HDF5: datasets, CSR groups and the count matrices of 10x Genomics, read in blocks.
 
-Local paths, and addresses that fsspec knows: h5py reads from the file it opens.
+Files can be local or at an fsspec address.
 """
 
 from __future__ import annotations
@@ -15,118 +15,110 @@ from typing import Any
 
 import numpy as np
 
-from eigengame.sources import _remote
 from eigengame.sources._base import Source, SourceError
-from eigengame.sources._chunked import Chunked
-from eigengame.sources._compressed_rows import CompressedRows
-from eigengame.sources._digest import digest_of_blocks, digest_of_files
-from eigengame.sources._files import Array, aligned, chosen, is_remote, listed, stamp
+from eigengame.sources._chunked_array import ChunkedArraySource
+from eigengame.sources._paths import is_remote, open_binary
+from eigengame.sources._stored_arrays import ArrayInfo, aligned_empty, choose_array, list_arrays
+from eigengame.sources._stored_csr import StoredCsrSource
 
 SPARSE = ("data", "indices", "indptr")
-"""What a group has that is a sparse matrix."""
+"""Members of a group that is a sparse matrix."""
 
-NAMES = ("features/name", "gene_names", "genes")
-"""Where the files of 10x Genomics have the names of genes, newest layout first."""
+GENE_NAMES = ("features/name", "gene_names", "genes")
+"""Places of the gene names in 10x Genomics files, newest layout first."""
 
 FILL = ("_FillValue", "missing_value")
-"""Attributes of netCDF with the number that stands for a missing value."""
+"""netCDF attributes with the number that marks a missing value."""
 
 PACKED = {"scale_factor": 1, "add_offset": 0}
-"""Attributes of netCDF that say how stored numbers become values, with those that change nothing."""
+"""netCDF attributes that scale stored numbers, with the values that change nothing."""
 
-Opened = Callable[[], AbstractContextManager[Any]]
+Opener = Callable[[], AbstractContextManager[Any]]
 
 
-class Hdf5Source(Chunked):
-    """Rows of one dataset; axes after the first are flattened.
+class Hdf5Source(ChunkedArraySource):
+    """Rows of one dataset. Axes after the first are flattened.
 
     Numbers that netCDF marks as missing (`_FillValue`, `missing_value`) become NaN.
 
     Parameters
     ----------
-    opened : callable
-        Returns a context manager that gives the dataset, open for reading. Each pass opens its own, so
-        any thread may read and nothing stays open.
+    open_dataset : callable
+        Returns a context manager that opens the dataset for reading. Each pass opens its own, so passes may
+        run on any thread.
     name : str
     path, key : str, optional
-        The file, and where in it the dataset is, for the fingerprint.
+        File, and the place of the dataset in it, for the fingerprint.
     """
 
     def __init__(
-        self, opened: Opened, name: str, path: str | None = None, key: str | None = None
+        self, open_dataset: Opener, name: str, path: str | None = None, key: str | None = None
     ) -> None:
-        self._opened, self.path, self.key = opened, path, key
-        with opened() as dataset:
+        self._open_dataset, self.path, self.key = open_dataset, path, key
+        with open_dataset() as dataset:
             super().__init__(name, dataset.shape or (), dataset.dtype, dataset.chunks)
-            about = getattr(dataset, "attrs", {})
-            _refuse_packed(name, about)
-            self._fills = _fill_values(about)
+            attributes = getattr(dataset, "attrs", {})
+            _refuse_packed(name, attributes)
+            self._fill_values = _fill_values(attributes)
 
-    def opened(self) -> AbstractContextManager[Any]:
-        """Give the dataset."""
-        return self._opened()
+    def open_array(self) -> AbstractContextManager[Any]:
+        """Open the dataset."""
+        return self._open_dataset()
 
-    def fetched(self, array: Any, begin: int, end: int) -> np.ndarray:
-        """Return some rows of the open dataset, read to where they need not be copied again."""
-        rows = aligned((end - begin, *array.shape[1:]), array.dtype)
+    def fetch(self, array: Any, begin: int, end: int) -> np.ndarray:
+        """Return rows of the open dataset, in memory that JAX can use without a copy."""
+        rows = aligned_empty((end - begin, *array.shape[1:]), array.dtype)
         array.read_direct(rows, np.s_[begin:end])
-        return self._without_fills(rows, begin)
+        return self._fill_to_nan(rows, begin)
 
     def read_columns(self, begin: int, end: int, first: int, last: int) -> np.ndarray:
-        """Return some columns of these rows."""
-        return self._without_fills(super().read_columns(begin, end, first, last), begin)
+        """Return columns `first` to `last` of these rows."""
+        return self._fill_to_nan(super().read_columns(begin, end, first, last), begin)
 
-    def _without_fills(self, rows: np.ndarray, begin: int) -> np.ndarray:
-        """Return rows with NaN for missing values; whole numbers, which have no NaN, are refused."""
-        for fill in self._fills:
-            gone = rows == np.asarray(fill).astype(rows.dtype)
-            if not gone.any():
+    def _fill_to_nan(self, rows: np.ndarray, begin: int) -> np.ndarray:
+        """Replace fill values by NaN; raise for integers, which have no NaN."""
+        for fill in self._fill_values:
+            missing = rows == np.asarray(fill).astype(rows.dtype)
+            if not missing.any():
                 continue
             if rows.dtype.kind != "f":
-                row = begin + int(np.argwhere(gone)[0][0])
+                row = begin + int(np.argwhere(missing)[0][0])
                 raise SourceError(
                     f"{self.name}: row {row} has the value {fill}, which the file marks as missing, and "
                     f"{rows.dtype} has no NaN: write the data as floats, or without missing values."
                 )
-            rows[gone] = np.nan
+            rows[missing] = np.nan
         return rows
 
-    def remedy(self, array: Any) -> str:
-        """Say what may be wrong with a dataset that could not be read."""
+    def failure_cause(self, array: Any) -> str:
+        """Return the probable cause of a failed read: a missing codec, damage or a closed file."""
         missing = missing_codecs(array)
         if missing:
-            return f"its codec is missing ({missing}); pip install hdf5plugin brings many"
+            return f"its codec is missing ({missing}); pip install hdf5plugin provides many"
         return "it is damaged, or its file was closed"
-
-    def fingerprint(self) -> dict[str, Any]:
-        """Return shape, dtype, key, and the file's size and time."""
-        return super().fingerprint() | stamp(self.path, self.key)
-
-    def digest(self) -> str | None:
-        """Return a digest of the file; of a dataset that the user opened, of all rows."""
-        return digest_of_blocks(self) if self.path is None else digest_of_files([self.path])
 
 
 def open_hdf5(
     path: str | os.PathLike[str], key: str | None = None, name: str | None = None
 ) -> Source:
-    """Return the rows of a dataset, or of a sparse group, of an HDF5 file.
+    """Return the rows of a dataset or of a sparse group of an HDF5 file.
 
     Parameters
     ----------
     path : path or address
     key : str, optional
-        Which dataset or group; not needed where only one has rows of numbers. The counts of a 10x
-        Genomics file are found by their layout, cells as rows, with the names of the genes.
+        Dataset or group. Not needed if only one of them has rows of numbers. The counts of a 10x Genomics
+        file are recognised by their layout; cells are rows, and genes have names.
     name : str, optional
+        Defaults to the path.
     """
     found = os.fspath(path)
-    with opened_at(found) as file:
+    with open_file(found) as file:
         return _source(file, key, name or found, found)
 
 
 def from_dataset(data: Any, key: str | None = None, name: str | None = None) -> Source:
-    """Return the rows of an open h5py dataset, file or group, which stays open while it is read."""
+    """Return the rows of an open h5py dataset, file or group, which must stay open while it is read."""
     import h5py
 
     name = name or f"{data.file.filename}:{data.name}"
@@ -138,51 +130,52 @@ def from_dataset(data: Any, key: str | None = None, name: str | None = None) -> 
 
 
 @contextlib.contextmanager
-def opened_at(path: str, key: str | None = None) -> Iterator[Any]:
-    """Give an HDF5 file, or what is at a key of it, open for reading."""
+def open_file(path: str, key: str | None = None) -> Iterator[Any]:
+    """Open an HDF5 file for reading, or the object at a key of it."""
     import h5py
 
     with contextlib.suppress(ImportError):
-        importlib.import_module("hdf5plugin")  # the import brings its codecs
+        importlib.import_module("hdf5plugin")  # registers its codecs
     with contextlib.ExitStack() as stack:
         try:
             target: Any = path
             if is_remote(path):
-                target = stack.enter_context(_remote.opened(path))
+                target = stack.enter_context(open_binary(path))
             file = stack.enter_context(h5py.File(target, "r"))
         except OSError as error:
             raise SourceError(
-                f"{path} cannot be opened as HDF5 ({error}): check that it is whole and no one writes it."
+                f"{path} cannot be opened as HDF5 ({error}): check that it is complete and not open for "
+                "writing."
             ) from None
         yield file if key is None else file[key]
 
 
 def _source(place: Any, key: str | None, name: str, path: str | None) -> Source:
-    """Return the source of what is at a key of a file or group, or of its only table."""
+    """Return the source at a key of a file or group, or of its only table."""
     import h5py
 
     if key is not None and key not in place:
-        raise SourceError(f"{name} has no {key!r}: it holds {listed(_tables(place))}.")
+        raise SourceError(f"{name} has no {key!r}: it contains {list_arrays(_tables(place))}.")
     node = place if key is None else place[key]
     if isinstance(node, h5py.Group) and not _is_sparse(node):
-        inside = "" if key is None else f"{key.strip('/')}/"
-        tables = {inside + where: array for where, array in _tables(node).items()}
-        node = place[chosen(f"{name}:{key}" if key else name, tables, None)]
+        prefix = "" if key is None else f"{key.strip('/')}/"
+        tables = {prefix + where: array for where, array in _tables(node).items()}
+        node = place[choose_array(f"{name}:{key}" if key else name, tables, None)]
     where: str = node.name
     name = f"{name}:{where}"
-    opened: Opened = (
+    open_node: Opener = (
         (lambda: contextlib.nullcontext(node))
         if path is None
-        else functools.partial(opened_at, path, where)
+        else functools.partial(open_file, path, where)
     )
     if isinstance(node, h5py.Group):
-        return _sparse_source(node, opened, name, path)
-    return Hdf5Source(opened, name, path, where)
+        return _sparse_source(node, open_node, name, path)
+    return Hdf5Source(open_node, name, path, where)
 
 
-def _fill_values(about: Any) -> list[Any]:
-    """Return the numbers that stand for missing values, by the attributes of a dataset."""
-    found = [number for key in FILL if key in about for number in np.ravel(about[key])]
+def _fill_values(attributes: Any) -> list[Any]:
+    """Return the finite numbers that mark missing values."""
+    found = [number for key in FILL if key in attributes for number in np.ravel(attributes[key])]
     return [
         number
         for number in found
@@ -190,25 +183,25 @@ def _fill_values(about: Any) -> list[Any]:
     ]
 
 
-def _refuse_packed(name: str, about: Any) -> None:
-    """Raise if stored numbers must be scaled to become values."""
-    seen = {key: about[key] for key, nothing in PACKED.items() if key in about}
+def _refuse_packed(name: str, attributes: Any) -> None:
+    """Raise if stored numbers must be scaled to give the values."""
+    seen = {key: attributes[key] for key in PACKED if key in attributes}
     if any(np.any(np.ravel(value) != PACKED[key]) for key, value in seen.items()):
-        said = ", ".join(f"{key}={np.ravel(value)[0]}" for key, value in seen.items())
+        shown = ", ".join(f"{key}={np.ravel(value)[0]}" for key, value in seen.items())
         raise SourceError(
-            f"{name} is packed ({said}): the stored numbers are not the values. Unpack it first, for example by "
-            "xarray, and write it again."
+            f"{name} is packed ({shown}): the stored numbers are not the values. Unpack it first, for "
+            "example by xarray, and write it again."
         )
 
 
 def missing_codecs(dataset: Any) -> str:
-    """Return the filters of a dataset that this machine lacks, by number and name."""
+    """Return number and name of the dataset's filters that are not installed."""
     import h5py
 
     if not dataset:  # closed
         return ""
-    made = dataset.id.get_create_plist()
-    filters = [made.get_filter(i) for i in range(made.get_nfilters())]
+    properties = dataset.id.get_create_plist()
+    filters = [properties.get_filter(i) for i in range(properties.get_nfilters())]
     return ", ".join(
         f"HDF5 filter {number} {name.decode(errors='replace')}".strip()
         for number, _, _, name in filters
@@ -216,19 +209,19 @@ def missing_codecs(dataset: Any) -> str:
     )
 
 
-def _tables(place: Any) -> dict[str, Array]:
-    """Return what a file or group holds: datasets, and groups that are sparse matrices."""
+def _tables(place: Any) -> dict[str, ArrayInfo]:
+    """Return the datasets and sparse groups of a file or group."""
     import h5py
 
-    found: dict[str, Array] = {}
+    found: dict[str, ArrayInfo] = {}
 
-    def look(key: str, node: Any) -> None:
+    def visit(key: str, node: Any) -> None:
         if isinstance(node, h5py.Dataset):
-            found[key] = Array(tuple(node.shape or ()), node.dtype)
+            found[key] = ArrayInfo(tuple(node.shape or ()), node.dtype)
         elif _is_sparse(node):
-            found[key] = Array(_stated_shape(node), node["data"].dtype)
+            found[key] = ArrayInfo(_stated_shape(node), node["data"].dtype)
 
-    place.visititems(look)
+    place.visititems(visit)
     return found
 
 
@@ -237,33 +230,38 @@ def _is_sparse(group: Any) -> bool:
 
 
 def _stated_shape(group: Any) -> tuple[int, ...]:
-    """Return the shape that a sparse group says it has; empty where it does not."""
+    """Return the shape in the attributes or members of a sparse group; empty if there is none."""
     stated = group.attrs.get("shape")
     if stated is None and "shape" in group:
         stated = group["shape"][()]
     return () if stated is None else tuple(int(length) for length in np.ravel(stated))
 
 
-def _sparse_source(group: Any, opened: Opened, name: str, path: str | None) -> Source:
-    """Return the rows of a sparse group: cells of 10x counts, or those of a CSR matrix."""
+def _sparse_source(group: Any, open_group: Opener, name: str, path: str | None) -> Source:
+    """Return the rows of a sparse group: the cells of 10x counts, or the rows of a CSR matrix."""
     rows, columns = _stated_shape(group)
     names = None
     if "barcodes" in group:
-        # Genes by cells, compressed by columns: the same three arrays are cells by genes, by rows.
+        # 10x stores genes x cells by columns (CSC): the same arrays are cells x genes by rows (CSR).
         rows, columns = columns, rows
-        names = next((_texts(group[place]) for place in NAMES if place in group), None)
+        names = next((decode_strings(group[key][:]) for key in GENE_NAMES if key in group), None)
     elif str(group.attrs.get("encoding-type", "csr")).startswith("csc") or (
         len(group["indptr"]) != rows + 1
     ):
         raise SourceError(
-            f"{name} is a sparse matrix that lies by columns (CSC), so that rows cannot be read: write it as "
+            f"{name} is a sparse matrix stored by columns (CSC), which cannot be read by rows: write it as "
             "CSR, for example by scipy's tocsr()."
         )
-    return CompressedRows(
-        opened, (rows, columns), name, feature_names=names, path=path, key=group.name
+    return StoredCsrSource(
+        open_group, (rows, columns), name, feature_names=names, path=path, key=group.name
     )
 
 
-def _texts(dataset: Any) -> list[str]:
-    """Return a dataset of strings."""
-    return [text.decode() if isinstance(text, bytes) else str(text) for text in dataset[:]]
+def decode_strings(values: Any) -> list[str]:
+    """Return an array of strings or bytes as a list of strings."""
+    return [decode_string(value) for value in values]
+
+
+def decode_string(value: Any) -> str:
+    """Return a string from a string or bytes."""
+    return value.decode() if isinstance(value, bytes) else str(value)

@@ -1,4 +1,4 @@
-"""Idx files, in which MNIST and its kin come: plain ones are mapped, gzipped ones read in order."""
+"""Idx files, the format of MNIST: memory-mapped if plain, read in order if gzipped."""
 
 from __future__ import annotations
 
@@ -13,70 +13,59 @@ from typing import IO, Any
 import numpy as np
 
 from eigengame.sources._base import Block, Source, SourceError
-from eigengame.sources._digest import digest_of_files
-from eigengame.sources._files import flat_shape, image_shape, local, native, stamp
-from eigengame.sources._mapped import MappedSource
+from eigengame.sources._file_source import FileSource
+from eigengame.sources._memory_map import MemoryMapSource
+from eigengame.sources._paths import local_file
+from eigengame.sources._stored_arrays import flat_shape, image_shape, to_native
 
 TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
-"""What the third byte of an idx file says of its numbers."""
+"""Dtypes by the third byte of an idx file."""
 
 GZIP = b"\x1f\x8b"
 
-DEFLATED = 1032
-"""Bytes that gzip makes of one byte at the most."""
+MAX_GZIP_RATIO = 1032
+"""Largest possible ratio of uncompressed to compressed bytes."""
 
 
 def open_idx(path: str | os.PathLike[str], name: str | None = None) -> Source:
-    """Return the rows of an idx file on local disk, gzipped or not; uint8 stays uint8."""
-    path = local(path, "idx files")
+    """Return the rows of an idx file on local disk, gzipped or not. Bytes stay uint8.
+
+    Parameters
+    ----------
+    path : path
+    name : str, optional
+        Defaults to the path.
+    """
+    path = local_file(path, "idx files")
     with open(path, "rb") as file:
-        gzipped = file.read(2) == GZIP
-    return GzippedIdx(path, name) if gzipped else IdxSource(path, name)
+        if file.read(2) == GZIP:
+            return GzippedIdxSource(path, name or path)
+        file.seek(0)
+        shape, dtype = read_header(file, name or path)
+        offset = file.tell()
+    source = MemoryMapSource(path, shape, dtype, offset=offset, name=name)
+    expected, size = offset + math.prod(shape) * dtype.itemsize, os.stat(path).st_size
+    if size != expected:
+        raise SourceError(
+            f"{source.name} has {size} bytes, but its header describes {expected}, shape {shape}: it is "
+            "damaged; copy it again."
+        )
+    return source
 
 
-class IdxSource(MappedSource):
-    """Rows of a plain idx file, mapped.
+class GzippedIdxSource(FileSource):
+    """Rows of a gzipped idx file, decompressed in each pass without loading the whole file.
 
-    Parameters
-    ----------
-    path : path
-    name : str, optional
-        The path where not given.
+    For many passes or random access, unzip the file: it is then memory-mapped.
     """
 
-    def __init__(self, path: str | os.PathLike[str], name: str | None = None) -> None:
-        path = local(path, "idx files")
-        with open(path, "rb") as file:
-            shape, dtype = header(file, name or path)
-            offset = file.tell()
-        super().__init__(path, shape, dtype, offset=offset, name=name)
-        expected, there = offset + math.prod(shape) * dtype.itemsize, os.stat(path).st_size
-        if there != expected:
-            raise SourceError(
-                f"{self.name} has {there} bytes, but its header says {expected}, shape {shape}: it is damaged; "
-                "copy it again."
-            )
+    path: str
 
-
-class GzippedIdx(Source):
-    """Rows of a gzipped idx file, decompressed anew in each pass.
-
-    It happens on the reader's thread, beside the computing, and memory stays flat whatever the size. For
-    many passes, or rows from anywhere, gunzip the file: then it is mapped.
-
-    Parameters
-    ----------
-    path : path
-    name : str, optional
-        The path where not given.
-    """
-
-    def __init__(self, path: str | os.PathLike[str], name: str | None = None) -> None:
-        self.path = local(path, "idx files")
-        self.name = name or self.path
+    def __init__(self, path: str, name: str) -> None:
+        self.path, self.name = path, name
         try:
-            with gzip.open(self.path) as file:
-                shape, dtype = header(file, self.name)
+            with gzip.open(path) as file:
+                shape, dtype = read_header(file, self.name)
                 self._offset = file.tell()
         except (EOFError, OSError, zlib.error) as error:
             raise SourceError(
@@ -85,51 +74,45 @@ class GzippedIdx(Source):
         self.shape = flat_shape(self.name, shape, dtype)
         self.image_shape = image_shape(shape)
         self.dtype, self._stored = dtype.newbyteorder("="), dtype
-        needed, there = math.prod(shape) * dtype.itemsize, os.stat(self.path).st_size
-        if needed > DEFLATED * there:
+        needed, size = math.prod(shape) * dtype.itemsize, os.stat(path).st_size
+        if needed > MAX_GZIP_RATIO * size:
             raise SourceError(
-                f"{self.name} is damaged: its header says shape {shape}, {needed} bytes, which {there} bytes "
-                "cannot be decompressed to; copy it again."
+                f"{self.name} is damaged: its header describes shape {shape}, {needed} bytes, more than "
+                f"{size} compressed bytes can contain: copy it again."
             )
 
     def blocks(self, start: int, size: int) -> Iterator[Block]:
-        """Give the rows from `start` on in blocks of `size`: what comes before is decompressed too."""
+        """Yield the rows from `start` on in blocks of `size` rows. Earlier rows are decompressed too."""
         (rows, features), row = self.shape, start
         assert rows is not None
-        width = features * self._stored.itemsize
+        row_bytes = features * self._stored.itemsize
         try:
             with gzip.open(self.path) as file:
-                file.seek(self._offset + start * width)
+                file.seek(self._offset + start * row_bytes)
                 for row in range(start, rows, size):
                     count = min(size, rows - row)
-                    read = file.read(count * width)
-                    if len(read) < count * width:
-                        raise EOFError(f"it ends {count * width - len(read)} bytes early")
-                    # The end is where gzip compares its checksum: before anyone uses the last rows.
+                    read = file.read(count * row_bytes)
+                    if len(read) < count * row_bytes:
+                        raise EOFError(f"it ends {count * row_bytes - len(read)} bytes early")
+                    # Reading to the end verifies gzip's checksum before the last rows are used.
                     if row + count == rows and file.read(1):
-                        raise EOFError("it goes on after the last row")
-                    yield Block(native(np.frombuffer(read, self._stored).reshape(count, -1)))
+                        raise EOFError("it continues after the last row")
+                    yield Block(to_native(np.frombuffer(read, self._stored).reshape(count, -1)))
         except (EOFError, OSError, zlib.error) as error:
             raise SourceError(
-                f"{self.name} is truncated or damaged in the {rows} rows of its header, at or after row "
-                f"{row} ({error}): copy it again."
+                f"{self.name} is truncated or damaged: of the {rows} rows in its header, those at or after "
+                f"row {row} cannot be read ({error}): copy it again."
             ) from None
 
-    def fingerprint(self) -> dict[str, Any]:
-        """Return shape, dtype, and the file's size and time."""
-        return super().fingerprint() | stamp(self.path)
 
-    def digest(self) -> str | None:
-        """Return a digest of the file."""
-        return digest_of_files([self.path])
-
-
-def header(file: IO[bytes] | gzip.GzipFile, name: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    """Return shape and dtype of an idx file, which is then at its first number."""
+def read_header(
+    file: IO[bytes] | gzip.GzipFile, name: str
+) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """Return shape and dtype of an idx file, and leave it at the first number."""
     magic = file.read(4)
     if len(magic) < 4 or magic[:2] != b"\0\0" or magic[2] not in TYPES:
         raise SourceError(
-            f"{name} is no idx file: it begins with {magic.hex(' ') or 'nothing'}, where 00 00, a type "
+            f"{name} is not an idx file: it begins with {magic.hex(' ') or 'nothing'}, where 00 00, a type "
             f"of {', '.join(f'{code:02x}' for code in TYPES)} and the number of axes are expected."
         )
     axes = file.read(4 * magic[3])

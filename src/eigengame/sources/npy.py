@@ -1,4 +1,4 @@
-"""NumPy's own files: `.npy` by memory map, or by ranges of bytes where fsspec reaches it."""
+"""`.npy` files: memory-mapped on local disk, fetched by ranges of bytes from fsspec addresses."""
 
 from __future__ import annotations
 
@@ -8,52 +8,44 @@ from typing import IO, Any
 import numpy as np
 
 from eigengame.sources._base import Source, SourceError
-from eigengame.sources._files import is_remote, local
-from eigengame.sources._mapped import MappedSource
-from eigengame.sources._remote import RemoteRows, opened
-
-
-class NpySource(MappedSource):
-    """Rows of a `.npy` file, mapped: blocks are read-only views.
-
-    Parameters
-    ----------
-    path : path
-    name : str, optional
-        The path where not given.
-    """
-
-    def __init__(self, path: str | os.PathLike[str], name: str | None = None) -> None:
-        path = local(path, ".npy files")
-        with open(path, "rb") as file:
-            shape, order, dtype = header(file, path)
-            offset = file.tell()
-        super().__init__(path, shape, dtype, offset=offset, order=order, name=name)
+from eigengame.sources._memory_map import MemoryMapSource
+from eigengame.sources._paths import is_remote, local_file, open_binary
+from eigengame.sources._remote_array import RemoteArraySource
 
 
 def open_npy(path: str | os.PathLike[str], name: str | None = None) -> Source:
-    """Return the rows of a `.npy` file: mapped here, fetched by ranges from an fsspec address."""
+    """Return the rows of a `.npy` file.
+
+    Parameters
+    ----------
+    path : path or address
+    name : str, optional
+        Defaults to the path.
+    """
     found = os.fspath(path)
-    if not is_remote(found):
-        return NpySource(found, name)
-    with opened(found) as file:
-        shape, order, dtype = header(file, found)
+    remote = is_remote(found)
+    with open_binary(found if remote else local_file(found, ".npy files")) as file:
+        shape, order, dtype = read_header(file, found)
         offset = file.tell()
+    if not remote:
+        return MemoryMapSource(found, shape, dtype, offset=offset, order=order, name=name)
     if order == "F" and len(shape) > 1:
         raise SourceError(
-            f"{found} lies column by column, which cannot be fetched by rows: save it with "
-            "np.ascontiguousarray, or copy it here first."
+            f"{found} is stored column by column and cannot be fetched by rows: save it with "
+            "np.ascontiguousarray, or copy it to local disk."
         )
-    return RemoteRows(found, shape, dtype, offset, name)
+    return RemoteArraySource(found, shape, dtype, offset, name)
 
 
-def header(file: IO[bytes], name: str) -> tuple[tuple[int, ...], str, np.dtype[Any]]:
-    """Return shape, order and dtype of a `.npy` file, which is then at its first number."""
-    form = np.lib.format
+def read_header(file: IO[bytes], name: str) -> tuple[tuple[int, ...], str, np.dtype[Any]]:
+    """Return shape, order and dtype of a `.npy` file, and leave it at the first number."""
+    npy = np.lib.format
     try:
-        version = form.read_magic(file)
-        read = form.read_array_header_1_0 if version == (1, 0) else form.read_array_header_2_0
+        version = npy.read_magic(file)
+        read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
         shape, fortran, dtype = read(file)
     except (ValueError, EOFError) as error:
-        raise SourceError(f"{name} is no whole .npy file ({error}): write it by np.save.") from None
+        raise SourceError(
+            f"{name} is not a complete .npy file ({error}): write it by np.save."
+        ) from None
     return shape, "F" if fortran else "C", dtype

@@ -1,4 +1,4 @@
-"""Raw binary: numbers one after another, with nothing that says what they are."""
+"""Raw binary files: numbers without a header."""
 
 from __future__ import annotations
 
@@ -8,48 +8,12 @@ from typing import Any
 import numpy as np
 
 from eigengame.sources._base import Source, SourceError, UnknownOption
-from eigengame.sources._files import is_remote, local
-from eigengame.sources._mapped import MappedSource
-from eigengame.sources._remote import RemoteRows, file_system
+from eigengame.sources._memory_map import MemoryMapSource
+from eigengame.sources._paths import file_system, is_remote, local_file
+from eigengame.sources._remote_array import RemoteArraySource
 
-SNIFFED = 2**12
-"""Bytes at the beginning of a file that say whether it is text."""
-
-
-class RawSource(MappedSource):
-    """Rows of a raw binary file, mapped: blocks are read-only views.
-
-    Parameters
-    ----------
-    path : path
-    columns : int
-        Features of each row.
-    dtype : dtype
-        Of the numbers; ">f4" and the like for another byte order.
-    offset : int
-        Bytes before the first number.
-    order : {"C", "F"}
-        Whether the numbers of a row or those of a column lie together.
-    """
-
-    def __init__(
-        self,
-        path: str | os.PathLike[str],
-        columns: int | None = None,
-        dtype: Any = "float32",
-        offset: int = 0,
-        order: str = "C",
-        name: str | None = None,
-    ) -> None:
-        path = local(path, "raw files")
-        name = name or path
-        if order not in ("C", "F"):
-            raise SourceError(
-                f"{name}: order={order!r}: give 'C' (rows together) or 'F' (columns)."
-            )
-        _refuse_text(name, path, dtype, offset)
-        shape = raw_shape(name, os.stat(path).st_size, columns, dtype, offset)
-        super().__init__(path, shape, dtype, offset=offset, order=order, name=name)
+SNIFFED_BYTES = 2**12
+"""Bytes that are examined to decide whether a file is text."""
 
 
 def open_raw(
@@ -61,14 +25,33 @@ def open_raw(
     name: str | None = None,
     **options: Any,
 ) -> Source:
-    """Return the rows of a raw file: mapped here, fetched by ranges from an fsspec address.
+    """Return the rows of a raw file: memory-mapped, or fetched by ranges from an fsspec address.
 
-    The parameters are those of `RawSource`. A file whose beginning is text is read as a text table if no
-    option of a raw file is given; `options`, and `columns` as a list, are then those of `CsvSource`.
+    Parameters
+    ----------
+    path : path or address
+    columns : int
+        Number of features in each row.
+    dtype : dtype
+        Dtype of the numbers, for example ">f4" for big-endian floats.
+    offset : int
+        Bytes before the first number.
+    order : {"C", "F"}
+        Whether the numbers of a row or of a column are contiguous.
+    name : str, optional
+        Defaults to the path.
+    **options
+        Options of `CsvSource`, for a file that is text.
+
+    Notes
+    -----
+    A file that begins with text is read as a text table, unless an option of a raw file is given. `columns`
+    is then that of `CsvSource`.
     """
     found = os.fspath(path)
+    remote = is_remote(found)
     plain = not isinstance(columns, int) and (dtype, offset, order) == ("float32", 0, "C")
-    if plain and is_text(_beginning(found, 0)):
+    if plain and is_text(_first_bytes(found, 0)):
         from eigengame.sources.csv import CsvSource
 
         return CsvSource(found, columns=columns, name=name, **options)
@@ -77,23 +60,23 @@ def open_raw(
             f"{found} is raw binary, which has no {', '.join(options)}: that option does not belong to "
             "this kind of data."
         )
-    if not is_remote(found):
-        return RawSource(found, columns, dtype, offset, order, name)
-    if order != "C":
+    if order not in ("C", "F"):
+        raise SourceError(f"{found}: order={order!r}: give 'C' (rows together) or 'F' (columns).")
+    if remote and order != "C":
         raise SourceError(
             f"{found}: order={order!r}: an address is fetched by rows, so copy the file first."
         )
-    files, inside = file_system(found)
-    try:
-        size = int(files.size(inside))
-    except OSError as error:
-        raise SourceError(f"{found} cannot be opened ({error}): check the address.") from None
-    _refuse_text(found, found, dtype, offset)
-    return RemoteRows(found, raw_shape(found, size, columns, dtype, offset), dtype, offset, name)
+    shown = name or found
+    size = _remote_size(found) if remote else os.stat(local_file(found, "raw files")).st_size
+    _refuse_text(shown, found, dtype, offset)
+    shape = _shape_of(shown, size, columns, dtype, offset)
+    if remote:
+        return RemoteArraySource(found, shape, dtype, offset, name)
+    return MemoryMapSource(found, shape, dtype, offset=offset, order=order, name=name)
 
 
 def is_text(beginning: bytes) -> bool:
-    """Return whether the first bytes of a file are printable text, in UTF-8 or plain ASCII."""
+    """Return whether the first bytes of a file are printable UTF-8 text."""
     try:
         text = beginning.decode()
     except UnicodeDecodeError as error:
@@ -104,40 +87,49 @@ def is_text(beginning: bytes) -> bool:
     return bool(text) and all(letter.isprintable() or letter.isspace() for letter in text)
 
 
-def _beginning(path: str, offset: int) -> bytes:
-    """Return some bytes of a file from an offset on."""
+def _first_bytes(path: str, offset: int) -> bytes:
+    """Return the bytes to examine, starting at an offset."""
+    begin = max(offset, 0)
     if not is_remote(path):
         with open(path, "rb") as file:
-            file.seek(max(offset, 0))
-            return file.read(SNIFFED)
+            file.seek(begin)
+            return file.read(SNIFFED_BYTES)
     files, inside = file_system(path)
     try:
-        return bytes(files.cat_file(inside, start=max(offset, 0), end=max(offset, 0) + SNIFFED))
+        return bytes(files.cat_file(inside, start=begin, end=begin + SNIFFED_BYTES))
     except OSError as error:
         raise SourceError(f"{path} cannot be opened ({error}): check the address.") from None
 
 
+def _remote_size(address: str) -> int:
+    files, inside = file_system(address)
+    try:
+        return int(files.size(inside))
+    except OSError as error:
+        raise SourceError(f"{address} cannot be opened ({error}): check the address.") from None
+
+
 def _refuse_text(name: str, path: str, dtype: Any, offset: int) -> None:
-    """Raise if the numbers of a file are text. Single bytes may be anything, so they are not checked."""
+    """Raise if a file is text. Data of single bytes may look like text and is not checked."""
     try:
         single = np.dtype(dtype).itemsize == 1
     except TypeError:
-        return  # refused by `raw_shape`
-    if not single and is_text(_beginning(path, offset)):
+        return  # refused by `_shape_of`
+    if not single and is_text(_first_bytes(path, offset)):
         raise SourceError(
             f"{name} is text, not raw binary numbers: leave out columns= (--raw-columns), dtype= "
             "(--raw-dtype), offset= and order= to read it as a text table, or rename it to .txt or .csv."
         )
 
 
-def raw_shape(
+def _shape_of(
     name: str, size: int, columns: int | None, dtype: Any, offset: int
 ) -> tuple[int, int]:
-    """Return the shape of so many bytes, or say what is missing or left over."""
+    """Return the number of rows and columns in `size` bytes; raise if bytes are missing or left over."""
     if columns is None:
         raise SourceError(
-            f"{name} is raw numbers, and nothing in it says how many make a row: give columns= "
-            "(--raw-columns), and dtype= (--raw-dtype) where they are not float32."
+            f"{name} is raw binary, which does not state the number of columns: give columns= "
+            "(--raw-columns), and dtype= (--raw-dtype) if the numbers are not float32."
         )
     if columns < 1 or offset < 0:
         raise SourceError(
@@ -147,14 +139,14 @@ def raw_shape(
         kind = np.dtype(dtype)
     except TypeError:
         raise SourceError(
-            f"{name}: dtype={dtype!r}: give one such as 'float32' or '>i2'."
+            f"{name}: dtype={dtype!r} is unknown: give, for example, 'float32' or '>i2'."
         ) from None
-    width = columns * kind.itemsize
-    rows, left = divmod(size - offset, width)
+    row_bytes = columns * kind.itemsize
+    rows, left = divmod(size - offset, row_bytes)
     if size < offset or left:
         raise SourceError(
-            f"{name} has {size} bytes: after offset={offset} that is {max(rows, 0)} rows of {columns} x "
-            f"{kind} ({width} bytes) with {left if size >= offset else 0} bytes left over. It is truncated, "
-            "or columns, dtype or offset are others."
+            f"{name} has {size} bytes: after offset={offset} these are {max(rows, 0)} rows of {columns} x "
+            f"{kind} ({row_bytes} bytes) with {left if size >= offset else 0} bytes left over. It is "
+            "truncated, or columns, dtype or offset are wrong."
         )
     return rows, columns

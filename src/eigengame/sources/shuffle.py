@@ -1,4 +1,4 @@
-"""Rows in another order: blocks shuffled by a seed, and rows within each."""
+"""Shuffled sources: blocks in random order, and rows in random order within each block."""
 
 from __future__ import annotations
 
@@ -7,40 +7,38 @@ from typing import Any
 
 import numpy as np
 
-from eigengame.sources._base import Block, Random, Source, SourceError, recut
+from eigengame.sources._base import Block, RandomAccess, Source, SourceError, rechunk
 
 BLOCK = 1024
 
 
-def shuffled(source: Source, seed: int, block: int = BLOCK) -> Shuffled:
-    """Return the rows of a source in an order that the seed decides.
+def shuffled(source: Source, seed: int, block: int = BLOCK) -> ShuffledSource:
+    """Return the rows of a source in a random order that depends only on the seed.
 
-    Whole blocks are read, in an order drawn from the seed; the rows of each in one drawn from the seed and
-    its number. So reading stays fast, and any row can come first. Weights belong to rows as they come: give
-    `weights[source.order()]`.
+    Whole blocks are read, so that reading stays fast. Their order is random, and so is the order of the rows
+    within each block. Sample weights must be given in the new order: `weights[source.order()]`.
 
     Parameters
     ----------
-    source : Random
-        Rows must be readable from anywhere.
+    source : RandomAccess
     seed : int
     block : int
-        Rows that are read at once, rounded up to whole chunks where the source lies in chunks.
+        Rows that are read at once, rounded up to whole chunks of the source.
     """
-    if not isinstance(source, Random):
+    if not isinstance(source, RandomAccess):
         raise SourceError(
-            f"{source.name} is read from its beginning on, so it cannot be shuffled: shuffle it where it is "
-            "written, or give an array or a file with rows that can be read from anywhere."
+            f"{source.name} can only be read in order, so it cannot be shuffled: shuffle it when it is "
+            "written, or give an array or a file with random access."
         )
     if block < 1:
         raise SourceError(f"block={block}: give at least 1.")
-    return Shuffled(source, seed, block)
+    return ShuffledSource(source, seed, block)
 
 
-class Shuffled(Source):
-    """A source whose blocks, and rows within them, come in another order; see `shuffled`."""
+class ShuffledSource(Source):
+    """Rows of a source in a random order; see `shuffled`."""
 
-    def __init__(self, source: Random, seed: int, block: int) -> None:
+    def __init__(self, source: RandomAccess, seed: int, block: int) -> None:
         chunk = getattr(source, "chunk", 1)
         self._source, self._seed, self._block = source, seed, -(-block // chunk) * chunk
         self.name, self.shape, self.dtype = source.name, source.shape, source.dtype
@@ -48,55 +46,55 @@ class Shuffled(Source):
         self.image_shape, self.alleles = source.image_shape, source.alleles
 
     def blocks(self, start: int, size: int) -> Iterator[Block]:
-        """Give the rows from `start` on in blocks of `size`; whole blocks before it are not read."""
-        order, ends = self._blocks()
+        """Yield the rows from `start` on in blocks of `size` rows. Blocks before `start` are not read."""
+        order, ends = self._block_order()
         first = int(np.searchsorted(ends, start, side="right"))
         before = int(ends[first - 1]) if first else 0
-        pieces = (Block(self._piece(number)) for number in order[first:])
-        return recut(pieces, start - before, size)
+        pieces = (Block(self._read_block(number)) for number in order[first:])
+        return rechunk(pieces, start - before, size)
 
     def in_float64(self) -> Source:
         """Return the same rows in the same order, computed in float64."""
-        read = self._source.in_float64()
-        if read is self._source:
+        source = self._source.in_float64()
+        if source is self._source:
             return self
-        if not isinstance(read, Random):
+        if not isinstance(source, RandomAccess):
             raise SourceError(
-                f"{self.name}: in_float64() of a {type(self._source).__name__} must return rows that can be "
-                "read from anywhere, to be shuffled."
+                f"{self.name}: in_float64() of a {type(self._source).__name__} must return a source with "
+                "random access, because it is shuffled."
             )
-        return Shuffled(read, self._seed, self._block)
+        return ShuffledSource(source, self._seed, self._block)
 
     def order(self) -> np.ndarray:
-        """Return the place in the source of each row that comes, shape (n,)."""
-        return np.concatenate([self._rows(number) for number in self._blocks()[0]])
+        """Return the original index of each row, shape (n,)."""
+        return np.concatenate([self._row_order(number) for number in self._block_order()[0]])
 
     def fingerprint(self) -> dict[str, Any]:
-        """Return that of the source, with seed and block."""
+        """Return the fingerprint of the source, with seed and block size."""
         return self._source.fingerprint() | {"shuffled": {"seed": self._seed, "block": self._block}}
 
     def digest(self) -> str | None:
-        """Return that of the source: seed and block, which decide the order, are in the fingerprint."""
+        """Return the digest of the source. Seed and block size are in the fingerprint."""
         return self._source.digest()
 
-    def _blocks(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the order of the blocks, and the row at which each of them has come."""
+    def _block_order(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the numbers of the blocks in random order, and the row after each of them."""
         rows = self._source.shape[0]
         assert rows is not None
         order = np.random.default_rng(self._seed).permutation(-(-rows // self._block))
         lengths = np.minimum(self._block, rows - order * self._block)
         return order, np.cumsum(lengths)
 
-    def _rows(self, number: int) -> np.ndarray:
-        """Return the places in the source of the rows of one block, as they come."""
+    def _row_order(self, number: int) -> np.ndarray:
+        """Return the original indices of one block's rows, in random order."""
         rows = self._source.shape[0]
         assert rows is not None
         begin, end = number * self._block, min((number + 1) * self._block, rows)
         within = np.random.default_rng([self._seed, int(number)]).permutation(end - begin)
         return begin + within
 
-    def _piece(self, number: int) -> Any:
-        """Return the rows of one block, as they come."""
-        places = self._rows(number)
+    def _read_block(self, number: int) -> Any:
+        """Return the rows of one block in random order."""
+        rows = self._row_order(number)
         begin = int(number) * self._block
-        return self._source.read(begin, begin + len(places))[places - begin]
+        return self._source.read(begin, begin + len(rows))[rows - begin]

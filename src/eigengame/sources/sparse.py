@@ -1,4 +1,4 @@
-"""SciPy sparse matrices: entries travel as they are, nothing is made dense."""
+"""SciPy sparse matrices in memory. Blocks stay sparse."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from eigengame.sources._base import Random, SourceError
+from eigengame.sources._base import RandomAccess, SourceError
 from eigengame.sources._digest import digest_of_sparse
+from eigengame.sources._file_source import FileSource
 
 
-class SparseSource(Random):
+class SparseSource(FileSource, RandomAccess):
     """Rows of a sparse matrix.
 
     Parameters
     ----------
     data : SciPy sparse matrix or array of shape (n, d)
-        Read by rows: anything but CSR is converted once.
+        Formats other than CSR are converted once.
     name : str
     """
 
@@ -26,7 +27,7 @@ class SparseSource(Random):
     slow = False
 
     def __init__(self, data: Any, name: str = "sparse matrix") -> None:
-        refuse_bad_places(data, name)
+        check_indices(data, name)
         self.data = csr_array(data)
         self.name = name
         self.shape = (self.data.shape[0], self.data.shape[1])
@@ -40,42 +41,43 @@ class SparseSource(Random):
         return csr_array(entries, shape=(end - begin, self.data.shape[1]))
 
     def most_entries(self, size: int) -> int:
-        """Return the entries of the fullest block of `size` rows."""
+        """Return the largest number of entries in a block of `size` rows."""
         return most_entries(self.data.indptr, size)
 
     def fingerprint(self) -> dict[str, Any]:
-        """Return shape, dtype and digests of the first entries and all row lengths."""
+        """Return shape, dtype, a digest of row lengths and first entries, and the stamp of a file."""
         rows = hashlib.sha256(np.ascontiguousarray(self.data.indptr).tobytes())
         rows.update(np.ascontiguousarray(self.data.data[:4096]).tobytes())
         return super().fingerprint() | {"rows": rows.hexdigest()[:16]}
 
     def digest(self) -> str | None:
-        """Return a digest of all entries and their places."""
+        """Return a digest of all entries and indices."""
         return digest_of_sparse(self.data)
 
 
-def refuse_bad_places(data: Any, name: str) -> None:
-    """Raise if entries of a sparse matrix lie outside of its shape: compiled code would read other memory.
+def check_indices(data: Any, name: str) -> None:
+    """Raise if an index of a sparse matrix is outside its shape.
 
-    Indices are checked entry by entry, before anything is converted.
+    Compiled code would read memory that does not belong to the matrix, so all indices are checked before
+    any conversion.
     """
-    places = {"row": (0, "row"), "col": (1, "column")}
+    axes = {"row": (0, "row"), "col": (1, "column")}
     try:
         if hasattr(data, "check_format"):  # CSR, CSC and BSR
             data.check_format(full_check=True)
-        for attribute, (axis, word) in places.items() if data.format == "coo" else ():
+        for attribute, (axis, word) in axes.items() if data.format == "coo" else ():
             index = getattr(data, attribute)
             if index.size and not 0 <= index.min() <= index.max() < data.shape[axis]:
                 raise ValueError(f"{word} index {index.max()} of {data.shape[axis]}")
     except ValueError as error:
         raise SourceError(
-            f"{name} is a sparse matrix whose indices do not fit its shape {data.shape} ({error}): it is "
+            f"{name} is a sparse matrix with indices outside its shape {data.shape} ({error}): it is "
             "damaged; build it again."
         ) from None
 
 
 def most_entries(pointers: np.ndarray, size: int) -> int:
-    """Return the entries of the fullest block of `size` rows, from all row pointers (n + 1,)."""
+    """Return the largest number of entries in a block of `size` rows, from row pointers (n + 1,)."""
     starts = np.arange(0, len(pointers) - 1, size)
     ends = np.minimum(starts + size, len(pointers) - 1)
     return max(int((pointers[ends] - pointers[starts]).max(initial=1)), 1)

@@ -1,7 +1,7 @@
-"""Zarr, version 2 and 3: one array of a store by blocks.
+"""Zarr stores, version 2 and 3: one array, read in blocks.
 
-Local folders, and addresses that fsspec knows. A chunk that is not there is read as the array's fill value:
-that is how Zarr stores what was never written.
+Stores can be local folders or fsspec addresses. A missing chunk is read as the array's fill value: Zarr does not
+write chunks that were never assigned.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from typing import Any
 import numpy as np
 
 from eigengame.sources._base import Source, SourceError
-from eigengame.sources._chunked import Chunked
+from eigengame.sources._chunked_array import ChunkedArraySource
 from eigengame.sources._digest import digest_of_blocks, digest_of_files, digest_of_texts
-from eigengame.sources._files import Array, chosen, is_remote
+from eigengame.sources._paths import is_remote
+from eigengame.sources._stored_arrays import ArrayInfo, choose_array
 
 
-class ZarrSource(Chunked):
-    """Rows of one Zarr array; axes after the first are flattened.
+class ZarrSource(ChunkedArraySource):
+    """Rows of one Zarr array. Axes after the first are flattened.
 
     Parameters
     ----------
     array : zarr.Array
-        Any thread may read it.
     name : str
     """
 
@@ -36,14 +36,14 @@ class ZarrSource(Chunked):
         super().__init__(name, array.shape, array.dtype, array.chunks)
         self._array = array
 
-    def opened(self) -> AbstractContextManager[Any]:
-        """Give the array."""
+    def open_array(self) -> AbstractContextManager[Any]:
+        """Return the array, which any thread may read."""
         return contextlib.nullcontext(self._array)
 
     def fingerprint(self) -> dict[str, Any]:
-        """Return shape, dtype, and sizes and times of a local store's files; elsewhere a few rows."""
+        """Return shape, dtype, and size and time of a local store's files, or a digest of two rows."""
         if self._root is None:
-            return super().fingerprint() | {"rows": self._few()}
+            return super().fingerprint() | {"rows": self._digest_of_two_rows()}
         files, size, newest = 0, 0, 0
         for folder, _, names in os.walk(Path(self._root) / self._array.path):
             for name in names:
@@ -52,7 +52,7 @@ class ZarrSource(Chunked):
         return super().fingerprint() | {"files": files, "bytes": size, "modified": newest}
 
     def digest(self) -> str | None:
-        """Return a digest of a local store's files; of any other store, such as one in memory, of all rows."""
+        """Return a digest of a local store's files, or of all rows of any other store."""
         if self._root is None:
             return digest_of_blocks(self)
         root = Path(self._root) / self._array.path
@@ -62,11 +62,11 @@ class ZarrSource(Chunked):
 
     @property
     def _root(self) -> Any:
-        """The folder of a local store."""
+        """Folder of a local store, else None."""
         return getattr(self._array.store, "root", None)
 
-    def _few(self) -> str:
-        """Return a digest of the first row and the last."""
+    def _digest_of_two_rows(self) -> str:
+        """Return a digest of the first and the last row."""
         rows = self.shape[0]
         assert rows is not None
         seen = hashlib.sha256(np.ascontiguousarray(self.read(0, 1)).tobytes())
@@ -77,15 +77,15 @@ class ZarrSource(Chunked):
 def open_zarr(
     path: str | os.PathLike[str], key: str | None = None, name: str | None = None
 ) -> Source:
-    """Return the rows of an array of a Zarr store.
+    """Return the rows of an array in a Zarr store.
 
     Parameters
     ----------
     path : path or address
-        A folder, or an address that fsspec knows.
     key : str, optional
-        Which array; not needed where only one has rows of numbers.
+        Array or group. Not needed if only one array has rows of numbers.
     name : str, optional
+        Defaults to the path.
     """
     import zarr
 
@@ -93,12 +93,12 @@ def open_zarr(
     if not is_remote(found) and not os.path.exists(found):
         raise SourceError(f"{found} does not exist: check the path (from {os.getcwd()}).")
     try:
-        # Zarr keeps "memory://" for itself: every address goes to fsspec.
+        # Zarr has its own meaning of "memory://", so all addresses are opened by fsspec.
         store = (
             zarr.storage.FsspecStore.from_url(found, read_only=True) if is_remote(found) else found
         )
         place = zarr.open(store, mode="r")
-    except Exception as error:  # stores raise what they like
+    except Exception as error:  # stores raise errors of any type
         raise SourceError(f"{found} cannot be opened as a Zarr store ({error}).") from error
     return from_array(place, key, name or found)
 
@@ -107,7 +107,7 @@ def from_array(data: Any, key: str | None = None, name: str | None = None) -> So
     """Return the rows of a zarr array, or of one array of a zarr group."""
     import zarr
 
-    # A store in memory is called by its address there, which says nothing of what it holds.
+    # The address of a store in memory changes with every process.
     name = name or re.sub(r"^memory://\d+", "memory:", str(data.store_path))
     if isinstance(data, zarr.Array):
         if key is not None:
@@ -116,8 +116,10 @@ def from_array(data: Any, key: str | None = None, name: str | None = None) -> So
     arrays = {
         where: node for where, node in data.members(max_depth=None) if isinstance(node, zarr.Array)
     }
-    found = {where: Array(node.shape, np.dtype(node.dtype)) for where, node in arrays.items()}
+    found = {where: ArrayInfo(node.shape, np.dtype(node.dtype)) for where, node in arrays.items()}
     group = None if key is None else f"{key.strip('/')}/"
     inside = {where: found[where] for where in found if group and where.startswith(group)}
-    where = chosen(f"{name}:{key}", inside, None) if inside else chosen(name, found, key)
+    where = (
+        choose_array(f"{name}:{key}", inside, None) if inside else choose_array(name, found, key)
+    )
     return ZarrSource(arrays[where], f"{name}:{where}")

@@ -1,4 +1,4 @@
-"""A torch network seen through hooks: what its layers give is written into buffers that JAX reads."""
+"""Activations of a torch network: hooks write the layers' outputs into buffers that JAX reads."""
 
 from __future__ import annotations
 
@@ -11,41 +11,42 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from eigengame.sources._base import ROTATED, Block, SourceError
-from eigengame.sources._inputs import mapped, rows_of, sliced
+from eigengame.sources._base import DEVICE_BUFFERS, Block, SourceError
+from eigengame.sources._layer_patterns import match_all
 from eigengame.sources._layers import Layers
 from eigengame.sources._network_digest import digest_of_module
-from eigengame.sources._patterns import chosen
-from eigengame.sources.torch.copy import (
+from eigengame.sources._network_inputs import map_arrays, row_count, slice_rows
+from eigengame.sources.torch.cuda_graph import GraphReplay
+from eigengame.sources.torch.layer_outputs import BufferWriter, OutputHandler, ShapeRecorder
+from eigengame.sources.torch.working_copy import (
     HALVES,
     device_of,
-    precision_of,
-    wants_channels_last,
+    dtype_name,
+    use_channels_last,
     working_copy,
 )
-from eigengame.sources.torch.outputs import Filling, Looking, Take
-from eigengame.sources.torch.replay import Replay
 
-LIST = "[name for name, _ in model.named_modules()]"
+LIST_NAMES = "[name for name, _ in model.named_modules()]"
+"""Expression that lists the modules of a network, for messages."""
 
 
 class TorchNetwork:
-    """A torch module whose layers' outputs are rows.
+    """A torch module whose layers' outputs are the features of its rows.
 
     Parameters
     ----------
     model : Module
-        Never changed: hooks are there during a forward only, and so is evaluation mode.
-    layers : sequence of str, or None
+        Never changed: hooks and evaluation mode are active only during a forward pass.
+    patterns : sequence of str, or None
         Names or patterns of modules; None for the blocks, see `blocks_of`.
     dtype, device, channels_last, nonfinite, replay, name
-        As for `activations`.
+        As in `activations`.
     """
 
     def __init__(
         self,
         model: Any,
-        layers: Any,
+        patterns: Any,
         *,
         dtype: Any,
         device: Any,
@@ -54,106 +55,109 @@ class TorchNetwork:
         replay: bool,
         name: str,
     ) -> None:
-        self.name, self._nonfinite, self._replays = name, nonfinite, replay
+        self.name, self._nonfinite, self._replay_enabled = name, nonfinite, replay
         self.device = device_of(model, device, name)
-        precision = precision_of(dtype, self.device)
+        precision = dtype_name(dtype, self.device)
         self.dtype = jnp.dtype(precision)
         self._half = precision if precision in HALVES else None
-        self._channels_last = wants_channels_last(channels_last, precision, self.device)
+        self._channels_last = use_channels_last(channels_last, precision, self.device)
         self._model = working_copy(model, name, precision, self.device, self._channels_last)
         modules = dict(self._model.named_modules(remove_duplicate=False))
         del modules[""]
-        patterns = blocks_of(self._model) if layers is None else layers
-        self._asked, self._named = chosen(patterns, list(modules), name, LIST), layers is not None
-        # One hook for each module: under whichever of its names was asked for first.
+        wanted = blocks_of(self._model) if patterns is None else patterns
+        self._matches = match_all(wanted, list(modules), name, LIST_NAMES)
+        self._by_pattern = patterns is not None
+        # One hook per module. A module with several names is known by the first one matched.
         self._hooked: dict[Any, str] = {}
-        for names in self._asked.values():
+        for names in self._matches.values():
             for one in names:
                 self._hooked.setdefault(modules[one], one)
         self._buffers: list[Any] = []
-        self._weights: tuple[int, ...] = ()
-        self._replay = Replay(False)
+        self._weight_pointers: tuple[int, ...] = ()
+        self._replay = GraphReplay(False)
         self.layers = Layers()
 
-    def look(self, first: Any) -> Layers:
-        """Return the layers, in the order in which they run, from a forward of two rows."""
-        looking = Looking(self.name, min(2, rows_of(first, self.name)))
-        self._forward(self._moved(sliced(first, 0, 2)), looking)
-        for pattern, names in self._asked.items():
+    def find_layers(self, first: Any) -> Layers:
+        """Return the layers in the order in which they run, from a forward pass of two rows."""
+        recorder = ShapeRecorder(self.name, min(2, row_count(first, self.name)))
+        self._forward(self._to_device(slice_rows(first, 0, 2)), recorder)
+        for pattern, names in self._matches.items():
             hooked = {self._hooked[self._model.get_submodule(name)] for name in names}
-            # Blocks that nobody asked for by name may be for training alone.
-            if self._named and not hooked & looking.runs.keys():
+            # Default blocks may be used in training only, so they need not run.
+            if self._by_pattern and not hooked & recorder.runs.keys():
                 raise SourceError(
-                    f"layers: {pattern!r} matches {', '.join(names[:3])}, which did not run in the forward: "
+                    f"layers: {pattern!r} matches {', '.join(names[:3])}, which did not run in the forward pass: "
                     "give modules that the network calls."
                 )
-        if not looking.seen:
-            raise SourceError(f"{self.name}: none of its blocks ran in the forward: give layers=.")
-        self.layers = Layers.of(looking.seen)
+        if not recorder.seen:
+            raise SourceError(
+                f"{self.name}: none of its blocks ran in the forward pass: give layers=."
+            )
+        self.layers = Layers.of(recorder.seen)
         return self.layers
 
-    def lie_as(self, wanted: Layers) -> Layers:
-        """Write layers where an earlier source had them, in the same memory format."""
+    def use_layers(self, wanted: Layers) -> Layers:
+        """Write the layers to the positions, and in the memory format, of an earlier source."""
         self.layers, self._buffers = wanted, []
         return wanted
 
     def blocks(self, batches: Iterator[Any], size: int, row: int) -> Iterator[Block]:
-        """Give what the network makes of the batches, in blocks of `size` rows, the last one shorter.
+        """Yield the outputs for batches that begin at `row`, in blocks of `size` rows.
 
-        A batch is cut where a block ends, and so run in parts. Blocks are views of `ROTATED` buffers in
-        turn. Three are enough: a pass asks for the next block when the update of this one is on its way,
-        and has by then waited for the update before the last. So at most two buffers are being read while
-        a third is filled.
+        A batch that extends over the end of a block is split and run in parts. Blocks are views of
+        `DEVICE_BUFFERS` buffers in turn. Three are enough: a pass requests the next block while the update
+        of the current one runs, after it has waited for the update before. So at most two buffers are being
+        read while a third is written.
         """
-        buffers = self._room_for(size)
+        buffers = self._allocate(size)
         flags = self._flags
         number, filled = 0, 0
         for batch in batches:
-            count, begin, moved = rows_of(batch, self.name), 0, self._moved(batch)
+            count, begin, inputs = row_count(batch, self.name), 0, self._to_device(batch)
             while begin < count:
                 end = min(begin + size - filled, count)
-                part, good = (
+                part, valid = (
                     one[filled : filled + end - begin] for one in (buffers[number], flags)
                 )
-                fill = partial(self._fill, part, good, row)
+                fill = partial(self._fill, part, valid, row)
                 if end - begin == size:
-                    self._replay(number, sliced(moved, begin, end), fill)
+                    self._replay(number, slice_rows(inputs, begin, end), fill)
                 else:
-                    fill(sliced(moved, begin, end))
+                    fill(slice_rows(inputs, begin, end))
                 filled, row, begin = filled + end - begin, row + end - begin, end
                 if filled == size:
-                    yield self._block(buffers[number], flags)
-                    number, filled = (number + 1) % ROTATED, 0
+                    yield self._to_block(buffers[number], flags)
+                    number, filled = (number + 1) % DEVICE_BUFFERS, 0
         if filled:
-            yield self._block(buffers[number][:filled], flags[:filled])
+            yield self._to_block(buffers[number][:filled], flags[:filled])
 
-    def _fill(self, rows: Any, good: Any, row: int, inputs: Any) -> None:
-        """Write what the network makes of some inputs into rows of a buffer, the first of which is row `row`."""
-        filling = Filling(self.name, self.layers, rows, good, row, self._nonfinite)
-        self._forward(inputs, filling)
-        filling.finish()
+    def _fill(self, rows: Any, valid: Any, row: int, inputs: Any) -> None:
+        """Write the outputs for some inputs into rows of a buffer; the first is row `row` of the source."""
+        writer = BufferWriter(self.name, self.layers, rows, valid, row, self._nonfinite)
+        self._forward(inputs, writer)
+        writer.finish()
 
-    def _block(self, rows: Any, flags: Any) -> Block:
-        """Hand rows to JAX without a copy; DLPack lets its stream wait for torch's."""
+    def _to_block(self, rows: Any, flags: Any) -> Block:
+        """Pass rows to JAX without a copy. DLPack makes JAX's stream wait for torch's."""
         values = jax.dlpack.from_dlpack(rows)
         if self._nonfinite != "skip":
             return Block(values)
         return Block(values, flags.cpu().numpy().astype(float))
 
-    def _forward(self, inputs: Any, take: Take) -> None:
-        """Run the network, with what its layers give going to `take` while it runs."""
+    def _forward(self, inputs: Any, handler: OutputHandler) -> None:
+        """Run the network and call `handler` on the output of each layer."""
         import torch
 
-        half = contextlib.nullcontext()
+        precision: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
         if self._half is not None:
-            half = torch.autocast(self.device.type, getattr(torch, self._half))
+            precision = torch.autocast(self.device.type, getattr(torch, self._half))
         try:
             with (
                 torch.inference_mode(),
-                half,
-                _trying(),
-                _evaluating(self._model),
-                self._hooks(take),
+                precision,
+                _cudnn_benchmark(),
+                _evaluation_mode(self._model),
+                self._hooks(handler),
             ):
                 if isinstance(inputs, dict):
                     self._model(**inputs)
@@ -163,20 +167,20 @@ class TorchNetwork:
             raise
         except torch.OutOfMemoryError as error:
             raise MemoryError(
-                f"{self.name}: the device has no room for the network's own forward ({error}): give smaller "
-                "batches, or leave torch more by XLA_PYTHON_CLIENT_MEM_FRACTION (0.75 if not set)."
+                f"{self.name}: the device has no memory for the forward pass ({error}): give smaller batches, or "
+                "leave more memory to torch by XLA_PYTHON_CLIENT_MEM_FRACTION (0.75 if not set)."
             ) from None
         except Exception as error:
-            shapes = mapped(inputs, lambda array: f"{tuple(array.shape)} {array.dtype}")
+            shapes = map_arrays(inputs, lambda array: f"{tuple(array.shape)} {array.dtype}")
             error.add_note(f"while {self.name} ran on {shapes}")
             raise
 
     @contextlib.contextmanager
-    def _hooks(self, take: Take) -> Iterator[None]:
-        """Put hooks on the layers for a while."""
+    def _hooks(self, handler: OutputHandler) -> Iterator[None]:
+        """Register hooks on the layers for the duration of the context."""
 
         def hook(name: str) -> Callable[..., None]:
-            return lambda module, given, output: take(name, output)
+            return lambda module, given, output: handler(name, output)
 
         handles = [one.register_forward_hook(hook(name)) for one, name in self._hooked.items()]
         try:
@@ -185,59 +189,62 @@ class TorchNetwork:
             for handle in handles:
                 handle.remove()
 
-    def _moved(self, batch: Any) -> Any:
+    def _to_device(self, batch: Any) -> Any:
         """Return a batch on the network's device, in the precision of its weights."""
         import torch
 
-        wide = next((p.dtype for p in self._model.parameters() if p.is_floating_point()), None)
+        dtype = next((p.dtype for p in self._model.parameters() if p.is_floating_point()), None)
 
         def move(array: Any) -> Any:
             tensor = torch.as_tensor(array).to(self.device, non_blocking=True)
-            if tensor.is_floating_point() and wide is not None:
-                tensor = tensor.to(wide)
+            if tensor.is_floating_point() and dtype is not None:
+                tensor = tensor.to(dtype)
             if self._channels_last and tensor.dim() == 4:
                 tensor = tensor.contiguous(memory_format=torch.channels_last)
             return tensor
 
-        return mapped(batch, move)
+        return map_arrays(batch, move)
 
-    def _room_for(self, size: int) -> list[Any]:
-        """Return the buffers, made once for each size: outside of inference mode, or DLPack refuses them."""
+    def _allocate(self, size: int) -> list[Any]:
+        """Return the buffers for blocks of `size` rows, allocated once.
+
+        They are allocated outside inference mode, because DLPack refuses inference tensors.
+        """
         import torch
 
         if not self._buffers or self._buffers[0].shape[0] != size:
-            self._buffers, self._replay = [], Replay(False)
+            self._buffers, self._replay = [], GraphReplay(False)
             dtype = getattr(torch, self.dtype.name)
             shape = (size, self.layers.width)
             self._flags = torch.ones(size, dtype=torch.bool, device=self.device)
             self._buffers = [
-                torch.empty(shape, dtype=dtype, device=self.device) for _ in range(ROTATED)
+                torch.empty(shape, dtype=dtype, device=self.device) for _ in range(DEVICE_BUFFERS)
             ]
-            self._weights = ()
-        # A recording knows weights by where they are: the user's own may have been moved since.
-        weights = tuple(one.data_ptr() for one in self._model.state_dict().values())
-        if weights != self._weights:
-            self._weights = weights
-            self._replay = Replay(self._replays and self.device.type == "cuda")
+            self._weight_pointers = ()
+        # A recording refers to weights by their addresses, which change if the user moves the network.
+        pointers = tuple(one.data_ptr() for one in self._model.state_dict().values())
+        if pointers != self._weight_pointers:
+            self._weight_pointers = pointers
+            self._replay = GraphReplay(self._replay_enabled and self.device.type == "cuda")
         return self._buffers
 
-    def room(self) -> int | None:
-        """Return the bytes that torch can still take where it shares a device with JAX."""
+    def free_bytes(self) -> int | None:
+        """Return the memory that torch can still use on a device that it shares with JAX, else None."""
         import torch
 
         if self.device.type != "cuda":
             return None
         free, _ = torch.cuda.mem_get_info(self.device)
-        kept = torch.cuda.memory_reserved(self.device) - torch.cuda.memory_allocated(self.device)
-        return int(free + kept + sum(one.nbytes for one in self._buffers))
+        cached = torch.cuda.memory_reserved(self.device) - torch.cuda.memory_allocated(self.device)
+        return int(free + cached + sum(one.nbytes for one in self._buffers))
 
     def fingerprint(self) -> dict[str, Any]:
-        """Return a digest of the first numbers of every weight."""
-        seen = hashlib.sha256()
+        """Return a digest of the first numbers of every weight, and the policy for non-finite values."""
+        digest = hashlib.sha256()
         for name, tensor in self._model.state_dict().items():
             few = tensor.detach().flatten()[:4].double().cpu().numpy()
-            seen.update(f"{name} {tuple(tensor.shape)}".encode() + few.tobytes())
-        return {"weights": seen.hexdigest()[:16], "nonfinite": self._nonfinite}
+            digest.update(f"{name} {tuple(tensor.shape)}".encode() + few.tobytes())
+        return {"weights": digest.hexdigest()[:16], "nonfinite": self._nonfinite}
 
     def digest(self) -> str | None:
         """Return a digest of the network that runs."""
@@ -245,7 +252,7 @@ class TorchNetwork:
 
 
 def blocks_of(model: Any) -> list[str]:
-    """Return the names of a network's blocks: its children with weights, those of containers in their place.
+    """Return the names of a network's blocks: children with weights, looking inside containers.
 
     For a ResNet these are `conv1`, `bn1`, every residual block and `fc`.
     """
@@ -253,24 +260,24 @@ def blocks_of(model: Any) -> list[str]:
 
     containers = (torch.nn.Sequential, torch.nn.ModuleList)
 
-    def within(module: Any, prefix: str) -> Iterator[str]:
+    def visit(module: Any, prefix: str) -> Iterator[str]:
         for name, child in module.named_children():
             if isinstance(child, containers):
-                yield from within(child, f"{prefix}{name}.")
+                yield from visit(child, f"{prefix}{name}.")
             elif next(child.parameters(), None) is not None:
                 yield f"{prefix}{name}"
 
-    names = list(within(model, ""))
+    names = list(visit(model, ""))
     if not names:
         raise SourceError(
-            f"{type(model).__name__} has no parts with weights: wrap it in torch.nn.Sequential."
+            f"{type(model).__name__} has no children with weights: wrap it in torch.nn.Sequential."
         )
     return names
 
 
 @contextlib.contextmanager
-def _trying() -> Iterator[None]:
-    """Let cuDNN try for a while which convolutions are fastest: batches have one shape, so once will do."""
+def _cudnn_benchmark() -> Iterator[None]:
+    """Let cuDNN choose the fastest convolutions by trial, which pays off because batches have one shape."""
     from torch.backends import cudnn
 
     before = cudnn.benchmark
@@ -282,8 +289,8 @@ def _trying() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _evaluating(model: Any) -> Iterator[None]:
-    """Put a network into evaluation mode for a while, and every part of it back into its own after."""
+def _evaluation_mode(model: Any) -> Iterator[None]:
+    """Put a network into evaluation mode, and restore the mode of each module afterwards."""
     training = [module for module in model.modules() if module.training]
     if not training:
         yield

@@ -1,4 +1,4 @@
-"""Fields of a text table: numbers, whole numbers, missing values and text."""
+"""Fields of a text table: numbers, integers, missing values and text."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def is_number(field: str) -> bool:
     return "_" not in field
 
 
-def is_whole(field: str) -> bool:
-    """Return whether a field is a number written without a decimal point or an exponent."""
+def is_integer(field: str) -> bool:
+    """Return whether a field is a number without a decimal point or an exponent."""
     return re.fullmatch(r"[+-]?[0-9]+", field.strip()) is not None
 
 

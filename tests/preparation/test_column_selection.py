@@ -18,17 +18,17 @@ def named(x=X, names="abcdef"):
 @pytest.mark.parametrize(
     "columns", [["d", "a"], [3, 0], [-3, 0], np.array([3, 0]), ("d", 0)], ids=str
 )
-def test_columns_come_by_name_or_number_in_the_order_asked_for(columns):
+def test_columns_are_selected_by_name_or_number_in_the_given_order(columns):
     prepared = prepare(named(), columns=columns)
     np.testing.assert_array_equal(rows_of(prepared, 3), X[:, [3, 0]])
     assert prepared.feature_names == ["d", "a"]
     assert prepared.shape == (4, 2)
 
 
-def test_columns_may_be_marked():
+def test_columns_can_be_given_as_a_mask():
     marks = np.array([True, False, False, True, False, True])
     np.testing.assert_array_equal(rows_of(prepare(X, columns=marks)), X[:, marks])
-    with pytest.raises(SourceError, match=r"2 marks, but X has 6 features"):
+    with pytest.raises(SourceError, match=r"2 values, but X has 6 features"):
         prepare(X, columns=[True, False])
 
 
@@ -48,28 +48,28 @@ def test_the_rows_of_the_source_are_never_written_to():
 
 
 @pytest.mark.parametrize(
-    ("columns", "said"),
+    ("columns", "message"),
     [
         (["a", "who", "why"], r"table has no 'who', 'why' among its 6 features \('a', 'b', "),
         ([0, 6, -7], r"has no 6, -7 among its 6 features"),
         ([], "columns is empty"),
         ("abc", "give a list of columns"),
-        ([1.5], r"columns has 1\.5: give names or whole numbers"),
+        ([1.5], r"columns contains 1\.5: give names or integers"),
     ],
 )
-def test_columns_that_are_not_there_are_named(columns, said):
-    with pytest.raises(SourceError, match=said):
+def test_unknown_columns_are_reported(columns, message):
+    with pytest.raises(SourceError, match=message):
         prepare(named(), columns=columns)
 
 
-def test_a_name_needs_names_and_must_be_the_only_one():
+def test_a_name_must_exist_and_be_unique():
     with pytest.raises(SourceError, match=r"has no 'a' among its 6 features, which have no names"):
         prepare(X, columns=["a"])
     with pytest.raises(SourceError, match=r"several columns called 'a': give their numbers"):
         prepare(named(names="aabcde"), columns=["a"])
 
 
-def test_a_table_reads_only_the_columns_asked_for():
+def test_a_table_reads_only_the_selected_columns():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"a": [1.0, 2], "who": ["x", "y"], "b": [3.0, 4]})
     prepared = prepare(frame, columns=["b", "a"])

@@ -13,7 +13,7 @@ ROWS = np.random.default_rng(0).normal(size=(57, 5))
 
 @pytest.fixture
 def files(tmp_path):
-    """Three files of 20, 1 and 36 rows, the last of them text, whose rows are counted by reading."""
+    """Three files of 20, 1 and 36 rows; the last one is text."""
     parts = np.split(ROWS, [20, 21])
     np.save(tmp_path / "a.npy", parts[0])
     np.save(tmp_path / "b.npy", parts[1])
@@ -31,7 +31,7 @@ def test_a_list_of_files_is_fitted_as_one(files):
     assert one.n_samples_seen_ == 57
 
 
-def test_files_that_do_not_go_together_are_named(files, tmp_path):
+def test_incompatible_files_are_reported(files, tmp_path):
     np.save(tmp_path / "narrow.npy", ROWS[:, :3])
     with pytest.raises(SourceError, match=r"narrow.npy has 3 dense features, but .*a.npy has 5"):
         as_source([files[0], tmp_path / "narrow.npy"])
@@ -49,9 +49,7 @@ def test_a_change_in_any_file_changes_the_fingerprint(files):
     assert as_source(files).fingerprint() != before
 
 
-def test_a_source_of_a_path_is_sent_as_its_path_and_opens_where_it_arrives(
-    files, tmp_path, monkeypatch
-):
+def test_a_source_of_a_path_is_pickled_as_its_path(files, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     sent = pickle.dumps(as_source("a.npy"))
     assert len(sent) < 500 < ROWS.nbytes
