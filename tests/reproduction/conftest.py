@@ -11,7 +11,6 @@ import pytest
 from reproduction.base import Run
 from reproduction.experiments.resnet.photographs import PHOTOGRAPHS, WEIGHTS
 from reproduction.record import read_results, reproduce
-from tests.integration.test_mnist import IMAGES
 from tests.sources.same_rows import real
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -19,8 +18,8 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 def need_data(name):
     """Skip a test of an experiment whose data are not on this machine."""
-    if name in ("mnist", "scree") and not IMAGES.exists():
-        pytest.skip(f"MNIST is not at {IMAGES}: set EIGENGAME_DATA to the folder that holds mnist/")
+    if name in ("mnist", "scree"):
+        real("mnist/train-images-idx3-ubyte.gz")
     if name == "resnet":
         pytest.importorskip("torch", reason="torch is not installed")
         for part in (PHOTOGRAPHS, WEIGHTS):

@@ -9,14 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eigengame import metrics, testing
-from eigengame.solver.certificate import (
-    Certificate,
-    _measured,
-    _measured_there,
-    certificate,
-    stored,
-)
+from eigengame.solver.certificate import Certificate, certificate, stored
 from eigengame.solver.clusters import Cluster
+from eigengame.solver.small_products import _on_device, _on_host
 
 D, K = 40, 4
 SPECTRA = {
@@ -329,6 +324,6 @@ def test_players_far_from_orthonormal_get_no_bound():
 def test_players_too_large_to_be_copied_are_measured_alike_on_the_device():
     _, players, images = draw(4, "exponential", 0.1, 2)
     given = jnp.asarray(players), jnp.asarray(images)
-    one, other = _measured(*given), _measured_there(*given)
+    one, other = _on_host(*given), _on_device(*given)
     for name in ("gram", "turn", "couplings", "tilt", "gradient"):
         np.testing.assert_allclose(getattr(one, name), getattr(other, name), atol=1e-12)
