@@ -13,6 +13,10 @@ from jax.sharding import Mesh
 from eigengame.algorithms import REGISTRY
 
 
+class InvalidParameterError(ValueError):
+    """A parameter of an estimator with an invalid value."""
+
+
 def _integer(low: int) -> Callable[[Any], bool]:
     return lambda value: (
         isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= low
@@ -87,7 +91,7 @@ only at the start of a stream.
 
 
 def check_values(given: Mapping[str, Any]) -> None:
-    """Raise ValueError if a parameter has an invalid value.
+    """Raise InvalidParameterError if a parameter has an invalid value.
 
     Parameters
     ----------
@@ -96,7 +100,7 @@ def check_values(given: Mapping[str, Any]) -> None:
     """
     for name, (valid, expected) in VALUES.items():
         if not valid(given[name]):
-            raise ValueError(f"{name}={given[name]!r}: give {expected}.")
+            raise InvalidParameterError(f"{name}={given[name]!r}: give {expected}.")
 
 
 def refuse_unused(given: Mapping[str, Any]) -> None:
