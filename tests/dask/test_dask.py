@@ -127,7 +127,7 @@ def test_a_cluster_of_processes_finds_the_same(client, on_threads):
 def test_a_file_is_opened_by_the_workers_and_its_rows_never_leave_them(
     client, on_threads, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(parts, "PART_BYTES", 500 * D * 8)
+    monkeypatch.setattr(parts, "PARTITION_BYTES", 500 * D * 8)
     np.save(tmp_path / "rows.npy", X)
     graph = len(pickle.dumps(parts.split_up(as_source(tmp_path / "rows.npy"))))
     assert graph < 8000 < X.nbytes / 100
@@ -376,18 +376,21 @@ def ragged():
         ),
         (lambda: game().fit(BLOCKS[:0]), "has 0 rows"),
         (lambda: game().fit(BLOCKS[:, :0]), "has no features"),
-        (lambda: game().fit(BLOCKS[BLOCKS[:, 0] > 1e9]), "has no rows: give some"),
+        (lambda: game().fit(BLOCKS[BLOCKS[:, 0] > 1e9]), "has no rows: give at least one row"),
         (lambda: game().fit(with_nan()), r"block 3\[200, 3\] is nan: remove or fill"),
         (lambda: game().fit(ragged()), "block 1 has 39 features, but 40 were expected"),
         (lambda: game().fit(BLOCKS.astype(str)), "dtype <U32: give numbers"),
         (lambda: game().fit(dask.delayed(X)), r"a dask Delayed\w* is not a table"),
-        (lambda: game(algorithm="oja").fit(BLOCKS), "algorithm='oja' plays batch after batch"),
-        (lambda: game(forget=0.9).fit(BLOCKS), "forget=0.9 is by the order of rows"),
+        (
+            lambda: game(algorithm="oja").fit(BLOCKS),
+            "algorithm='oja' processes batches one after another",
+        ),
+        (lambda: game(forget=0.9).fit(BLOCKS), "forget=0.9 depends on the order of rows"),
         (lambda: game(mesh="auto").fit(BLOCKS), "mesh='auto'.*leave mesh out"),
         (lambda: game().fit(BLOCKS, checkpoint="folder"), "checkpoint='folder'.*leave it out"),
         (lambda: game().fit(X, engine="spark"), "engine='spark': give a distributed.Client"),
         (lambda: game().fit(iter([X]), engine="dask"), "read in order.*give a list of files"),
-        (lambda: EigenGamePCA(0.9).fit(BLOCKS[BLOCKS[:, 0] > 0]), "give a whole number"),
+        (lambda: EigenGamePCA(0.9).fit(BLOCKS[BLOCKS[:, 0] > 0]), "give an integer"),
         (lambda: game().fit(BLOCKS).transform(BLOCKS[:, :9]), "9 features, but the fit had 40"),
     ],
 )

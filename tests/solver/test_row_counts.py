@@ -25,7 +25,7 @@ class WeighedDown(Weighted):
     "data", [lambda: prepare(HOLES, missing="skip"), lambda: WeighedDown(X)], ids=["skip", "column"]
 )
 def test_a_fit_without_a_row_that_counts_is_refused(data, algorithm):
-    with pytest.raises(SourceError, match=r"no row has a weight above 0.*missing='mean'"):
+    with pytest.raises(SourceError, match=r"no row has a weight above zero.*missing='mean'"):
         EigenGamePCA(K, algorithm=algorithm, random_state=0).fit(data())
 
 
@@ -34,13 +34,15 @@ def test_weights_that_are_all_0_are_refused(weights):
     pca = EigenGamePCA(K, random_state=0)
     for learn in (pca.fit, pca.partial_fit):
         # The first message is that of recent versions of scikit-learn.
-        with pytest.raises(ValueError, match=r"at least one non-zero|no row has a weight above 0"):
+        with pytest.raises(
+            ValueError, match=r"at least one non-zero|no row has a weight above zero"
+        ):
             learn(X, sample_weight=weights)
 
 
 def test_a_batch_without_rows_that_count_changes_nothing():
     pca = EigenGamePCA(K, random_state=0)
-    with pytest.raises(SourceError, match="no row has a weight above 0"):
+    with pytest.raises(SourceError, match="no row has a weight above zero"):
         pca.partial_fit(prepare(HOLES, missing="skip"))
     pca.partial_fit(prepare(X, missing="skip"))
     before = pca.components_.copy()

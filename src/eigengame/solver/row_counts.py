@@ -22,7 +22,7 @@ def refuse_unless_counted(name: str, rows: int, weight: Any, least: int = 1) -> 
     """
     if not rows or not float(weight) > 0:
         raise SourceError(
-            f"{name}: no row has a weight above 0, so there is nothing to fit. Check sample_weight and the "
+            f"{name}: no row has a weight above zero, so there is nothing to fit. Check sample_weight and the "
             "column of weights; with missing='skip' every row has a missing value: use missing='mean', or "
             "leave out the columns with missing values."
         )
