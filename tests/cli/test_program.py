@@ -9,6 +9,7 @@ import sys
 import time
 
 import numpy as np
+import pytest
 
 import eigengame
 from eigengame import EigenGamePCA
@@ -102,6 +103,7 @@ def wait_for_another_line(path, running):
         time.sleep(0.01)
 
 
+@pytest.mark.slow
 def test_compiled_programs_are_cached_for_the_next_command(program, tmp_path, data):
     folder, blocked = tmp_path / "kept", tmp_path / "file"
     blocked.write_text("")

@@ -8,6 +8,7 @@ from eigengame import EigenGamePCA, as_source, metrics, prepare
 from tests.sources.same_rows import real
 
 
+@pytest.mark.slow
 def test_genotypes_have_the_eigenvalues_of_their_relationship_matrix():
     """The relationship matrix is Z Z' / d: Z standardised calls, mean-imputed, d SNPs."""
     pytest.importorskip("bed_reader")
@@ -26,6 +27,7 @@ def assert_variances_are_the_eigenvalues(scores, eigenvalues):
     np.testing.assert_allclose((scores**2).sum(axis=0) / 14079, eigenvalues, rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_cells_log_normalised_have_the_components_that_scikit_learn_finds():
     """The 2000 genes with the most counts; totals include all genes."""
     pytest.importorskip("h5py")

@@ -174,6 +174,7 @@ def test_several_processes_find_what_one_finds_and_the_first_writes(folder, coun
     assert apart(folder, name) < 1e-8
 
 
+@pytest.mark.slow
 def test_a_killed_process_ends_the_others_with_a_message_and_a_rerun_resumes(folder):
     port, more = (
         free_port(),
@@ -225,7 +226,8 @@ def open_mpi(index, port):
     }
 
 
-@pytest.mark.parametrize("launcher", [slurm, pytest.param(open_mpi, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("launcher", [slurm, open_mpi])
 def test_processes_that_a_launcher_started_find_each_other(folder, launcher):
     port, name = free_port(), f"{launcher.__name__}.safetensors"
     more = ("--hosts", "auto", "-o", name)
