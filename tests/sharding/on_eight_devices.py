@@ -8,8 +8,12 @@ import json
 import sys
 import tempfile
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import scipy.sparse
+from jax.sharding import NamedSharding
+from jax.sharding import PartitionSpec as P
 
 from eigengame import EigenGamePCA, make, metrics, play
 from eigengame._play import _update
@@ -108,10 +112,28 @@ def apart(one, other):
     return float(metrics.angular_error(one.components_, other.components_).max())
 
 
+def abstract_arguments(place, algorithm, m, k, d):
+    """Return rows and state in float32 as shapes without data, to compile an update ahead of time."""
+
+    def array(shape, spec, dtype=jnp.float32):
+        sharding = None if place.mesh is None else NamedSharding(place.mesh, spec)
+        return jax.ShapeDtypeStruct(shape, dtype, sharding=sharding)
+
+    def leaf(one, axes):
+        return array(place._leaf_shape(one, axes), place._leaf_spec(one, axes), one.dtype)
+
+    rows = place.dense(
+        array((place.height(m), place.width(d)), P("data", "features")),
+        array((place.height(m),), P("data")),
+    )
+    state = jax.eval_shape(algorithm.init, jax.ShapeDtypeStruct((k, d), jnp.float32))
+    return rows, jax.tree.map(leaf, state, state.axes())
+
+
 def compiled(game, layout, m, k, d):
     """Return one compiled update, without allocating its arrays."""
     place = Placement(make_mesh(layout))
-    return _update.lower(game, place, *place.abstract_arguments(game, m, k, d)).compile()
+    return _update.lower(game, place, *abstract_arguments(place, game, m, k, d)).compile()
 
 
 def moved():

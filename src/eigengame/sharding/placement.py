@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
@@ -156,23 +155,6 @@ class Placement:
     def state(self, state: Any) -> Any:
         """Place the state of an algorithm."""
         return state if self.mesh is None else jax.tree.map(self._put_leaf, state, state.axes())
-
-    def abstract_arguments(self, algorithm: Any, m: int, k: int, d: int) -> tuple[DenseRows, Any]:
-        """Return rows and state in float32 as shapes without data, to compile an update ahead of time."""
-
-        def array(shape: tuple[int, ...], spec: P, dtype: Any = jnp.float32) -> Any:
-            sharding = None if self.mesh is None else self._sharding(spec)
-            return jax.ShapeDtypeStruct(shape, dtype, sharding=sharding)
-
-        def leaf(one: Any, axes: P) -> Any:
-            return array(self._leaf_shape(one, axes), self._leaf_spec(one, axes), one.dtype)
-
-        rows = self.dense(
-            array((self.height(m), self.width(d)), P("data", "features")),
-            array((self.height(m),), P("data")),
-        )
-        state = jax.eval_shape(algorithm.init, jax.ShapeDtypeStruct((k, d), jnp.float32))
-        return rows, jax.tree.map(leaf, state, state.axes())
 
     def gathered(self, values: jax.Array, *shape: int) -> jax.Array:
         """Return an array on one device, without the padding beyond `shape`."""
