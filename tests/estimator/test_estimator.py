@@ -342,6 +342,8 @@ def test_forgetting_follows_a_drift():
     [
         (lambda: EigenGamePCA(65).fit(DIGITS), "n_components=65 is more than 64"),
         (lambda: EigenGamePCA(0).fit(DIGITS), "n_components"),
+        (lambda: EigenGamePCA(2, tol=np.inf).fit(DIGITS), "tol=inf"),
+        (lambda: EigenGamePCA(2, random_state=2**40).fit(DIGITS), "random_state=.*from 0 to"),
         (lambda: EigenGamePCA(2, algorithm="omega").fit(DIGITS), "algorithm"),
         (lambda: EigenGamePCA(2, tol=-1).fit(DIGITS), "tol"),
         (lambda: EigenGamePCA(2).fit([[1.0, np.nan], [2.0, 3.0]]), "NaN"),

@@ -83,6 +83,7 @@ def fitted(kinds):
             "mean": float(np.abs(shared.mean_ - alone.mean_).max()),
             "shape": list(shared.components_.shape),
             "certified": shared.certificate_.kind,
+            "certified again": shared.certify(x).kind,
             "continued": apart(shared.set_params(mesh=None).partial_fit(x), alone.partial_fit(x))
             if kind == "one pass"
             else 0.0,

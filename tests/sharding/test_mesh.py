@@ -95,6 +95,7 @@ def assert_the_same_fits(fits):
         assert found["angle"] < (1e-4 if kind == "one pass" else 1e-5), (kind, found)
         assert found["variance"] < (1e-5 if kind == "one pass" else 1e-8), (kind, found)
         assert found["mean"] < 1e-12, (kind, found)
+        assert found["certified again"] == "certified", (kind, found)
         assert found["continued"] < 1e-4, (kind, found)
 
 

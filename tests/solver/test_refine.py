@@ -28,7 +28,15 @@ def halves(dtype="float64"):
 def goal_of(dtype="float64", data=PROBLEM.data, **options):
     squares = float(np.sum(data.astype(np.float64) ** 2))
     rounding = Rounding.probable(dtype, data.shape[1], len(data), 1, squares)
-    settings = {"max_passes": 40, "tol": 1e-3, "mean": None, "k": K, "scale": 1.0, "seed": 0}
+    settings = {
+        "max_passes": 40,
+        "tol": 1e-3,
+        "mean": None,
+        "k": K,
+        "determined": K,
+        "scale": 1.0,
+        "seed": 0,
+    }
     settings |= {"passes": halves(dtype), "rounding": rounding} | options
     return Goal(**settings)
 
@@ -115,7 +123,15 @@ def test_a_first_component_that_is_much_larger_does_not_end_refinement_for_the_o
     spectrum = np.append(1e4, 0.95 ** np.arange(149))
     problem = testing.rows_with(spectrum, 400, seed=3)
     rows = as_rows(problem.data.astype("float32"))
-    goal = goal_of("float32", problem.data, passes=RowPasses(rows), k=12, max_passes=60, tol=0.05)
+    goal = goal_of(
+        "float32",
+        problem.data,
+        passes=RowPasses(rows),
+        k=12,
+        determined=12,
+        max_passes=60,
+        tol=0.05,
+    )
     begun = jnp.asarray(testing.orthogonal(150, 5)[:16], "float32")
     found = refine(goal, begun, route="test", used=0)
     assert found.certificate.angle.max() <= 0.05

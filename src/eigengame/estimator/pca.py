@@ -55,7 +55,8 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
     ----------
     n_components : int, float or None
         Number of components; or the share of the variance to explain, in (0, 1); or None for
-        ``min(n_samples, n_features)``. Components beyond the rank of the data have variance 0.
+        ``min(n_samples, n_features)``. Components beyond the rank of the data are
+        orthonormal to the others, and their variance is 0 up to rounding.
     algorithm : str
         "remembered" (the default), "auto" (the covariance if that is cheaper, as `outcome_` shows), or any name of
         `eigengame.algorithms.REGISTRY`.
@@ -394,8 +395,8 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
         weights = certified_weights(source, options.forget, weights)
         cluster = engine_for(source, engine)
         source = in_precision(source, options.dtype)
-        problem = Problem(source, options, weights, "remembered", self.batch_size, self.mesh)
-        executor: Executor = LocalExecutor() if cluster is None else cluster
+        problem = Problem(source, options, weights, "remembered", self.batch_size)
+        executor: Executor = LocalExecutor(placement=ONE_DEVICE) if cluster is None else cluster
         with _precision(options.dtype):
             try:
                 self.certificate_ = certify_model(problem, self._result, executor, watchers)

@@ -85,9 +85,9 @@ class Certificate:
         """Return the number of leading components within `tol` radians by their own bound."""
         return int(np.cumprod(self.angle <= tol).sum())
 
-    def within(self, tol: float) -> bool:
-        """Return whether every component, or the cluster that contains it, is within `tol` radians."""
-        return bool((self.group_angle <= tol).all())
+    def within(self, tol: float, count: int | None = None) -> bool:
+        """Return whether each of the first `count` components, or its cluster, is within `tol` radians."""
+        return bool((self.group_angle[:count] <= tol).all())
 
     def scaled(self, factor: float) -> Certificate:
         """Return the certificate with its variances multiplied by a factor; angles stay as they are."""

@@ -51,6 +51,7 @@ def certify_model(
         passes=executor.passes(problem, plan, watchers),
         mean=jnp.asarray(mean, options.dtype) if options.center else None,
         k=k,
+        determined=k,
         scale=divisor(total, rows, fading=options.forget < 1) / frame.unit**2,
         max_passes=PASSES,
         tol=None,

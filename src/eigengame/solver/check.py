@@ -43,6 +43,8 @@ class Goal:
         Mean about which M is taken.
     k : int
         Number of components.
+    determined : int
+        Number of components that the number of rows can determine; the others do not count for `tol`.
     scale : float
         Divisor of M for a covariance.
     max_passes : int
@@ -60,6 +62,7 @@ class Goal:
     passes: Passes
     mean: jax.Array | None
     k: int
+    determined: int
     scale: float
     max_passes: int
     tol: float | None
@@ -90,7 +93,7 @@ class Goal:
 
     def met(self, found: Certificate) -> bool:
         """Return whether every component, or its cluster, is within tol by its bound."""
-        return self.tol is not None and found.within(self.tol)
+        return self.tol is not None and found.within(self.tol, self.determined)
 
 
 class Checked(NamedTuple):
@@ -251,11 +254,17 @@ def certify_by_one_pass(goal: Goal, players: np.ndarray) -> Certificate:
     return stored(found, gather(there).astype(np.float64), players)
 
 
-def converged_status(found: Certificate, tol: float | None) -> Status | None:
+def converged_status(
+    found: Certificate, tol: float | None, determined: int | None = None
+) -> Status | None:
     """Return the status of a certificate that meets the tolerance, by components or by clusters; else None."""
-    if found.kind != "certified" or tol is None or not found.within(tol):
+    if found.kind != "certified" or tol is None or not found.within(tol, determined):
         return None
-    return Status.CONVERGED if (found.angle <= tol).all() else Status.CONVERGED_IN_CLUSTERS
+    return (
+        Status.CONVERGED
+        if (found.angle[:determined] <= tol).all()
+        else Status.CONVERGED_IN_CLUSTERS
+    )
 
 
 def _values(players: Any, images: Any) -> np.ndarray:

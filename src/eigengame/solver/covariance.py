@@ -30,7 +30,7 @@ from eigengame.solver.outcome import Outcome, Status
 from eigengame.solver.passes import Passes
 from eigengame.solver.plan import COVARIANCE, Plan
 from eigengame.solver.raw_rows import RawRows
-from eigengame.solver.result import Found, scale_of
+from eigengame.solver.result import Found, rank_bound, scale_of
 from eigengame.solver.rounding import OPERATIONS, gamma
 from eigengame.solver.row_counts import refuse_unless_counted
 
@@ -69,7 +69,8 @@ def solve_covariance(plan: Plan, passes: Passes) -> Found:
     found, players = solve_scatter(
         scatter, plan.players, plan.components, scale=scale, tol=tol, dtype=options.dtype
     )
-    status = converged_status(found, tol) or Status.FLOOR_REACHED
+    determined = rank_bound(scatter.rows, d, options)
+    status = converged_status(found, tol, determined) or Status.FLOOR_REACHED
     return Found(
         players=players,
         values=found.rayleigh * scale,

@@ -9,6 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from eigengame.sharding.hosts import require_equal
+from eigengame.sharding.placement import Placement
 from eigengame.solver.batches import Batches
 from eigengame.solver.checkpoint import CheckpointStore
 from eigengame.solver.events import Watcher, call
@@ -18,6 +19,9 @@ from eigengame.solver.plan import Plan, Problem, make_plan
 from eigengame.solver.result import Result
 from eigengame.solver.row_counts import TooFewRows
 from eigengame.solver.solve import solve
+
+NULL_LEVEL = 4 * float(np.finfo(np.float64).eps)
+"""Share of the largest variance up to which a component counts as null in a fit of all components in float64."""
 
 FIRST_COMPONENTS = 16
 """Number of components of the first fit for a share of the variance; each further fit has twice as many."""
@@ -42,13 +46,17 @@ class LocalExecutor:
     Attributes
     ----------
     checkpoint : CheckpointStore or None
+    placement : Placement or None
+        Devices; by default those of the mesh of the problem.
     """
 
     checkpoint: CheckpointStore | None = None
+    placement: Placement | None = None
 
     def plan(self, problem: Problem, k: int, frame: Frame | None = None) -> Plan:
         """Decide how to fit k components."""
-        plan = make_plan(problem, k, rows=problem.source.shape[0], frame=frame)
+        rows = problem.source.shape[0]
+        plan = make_plan(problem, k, rows=rows, placement=self.placement, frame=frame)
         if plan.placement.processes > 1:
             require_equal("random_state", plan.options.seed % 2**31, "the same number")
         return plan
@@ -73,22 +81,26 @@ def batches_of(problem: Problem, plan: Plan) -> Batches:
 
 
 def fit_components(
-    problem: Problem, k: int, executor: Executor, watchers: Sequence[Watcher] = ()
+    problem: Problem,
+    k: int,
+    executor: Executor,
+    watchers: Sequence[Watcher] = (),
+    *,
+    null_level: float = 0.0,
 ) -> Result:
-    """Fit k components."""
+    """Fit k components; see `result_of` for `null_level`."""
     plan = executor.plan(problem, k)
     call(watchers, "plan", plan)
-    return solve(plan, executor.passes(problem, plan, watchers))
+    return solve(plan, executor.passes(problem, plan, watchers), null_level)
 
 
 def fit_all(
     problem: Problem, most: int, executor: Executor, watchers: Sequence[Watcher] = ()
 ) -> Result:
-    """Fit `most` components, or fewer if rows that the source leaves out do not allow so many."""
-    try:
-        return fit_components(problem, most, executor, watchers)
-    except TooFewRows as error:
-        return fit_components(problem, error.most, executor, watchers)
+    """Fit `most` components, or fewer if the source leaves out rows while it is read."""
+    # In float64 the stream resolves variances down to about this share of the largest.
+    level = NULL_LEVEL if np.dtype(problem.options.dtype) == np.float64 else 0.0
+    return _fit_at_most(problem, most, executor, watchers, level)
 
 
 def fit_share(
@@ -103,14 +115,34 @@ def fit_share(
 
     def fit(k: int) -> Result:
         nonlocal passes
-        result = fit_components(problem, k, executor, watchers)
+        result = _fit_at_most(problem, k, executor, watchers)
         passes += result.outcome.passes
         return replace(result, outcome=replace(result.outcome, passes=passes))
 
     k = min(FIRST_COMPONENTS, most)
     result = fit(k)
-    while k < most and result.explained_variance_ratio.sum() < share:
+    while k < most and len(result.components) == k:
+        if result.explained_variance_ratio.sum() >= share:
+            break
         k = min(2 * k, most)
         result = fit(k)
+    found = len(result.components)
     needed = int(np.searchsorted(np.cumsum(result.explained_variance_ratio), share)) + 1
-    return fit(needed) if needed < k else result
+    return fit(needed) if needed < found else result
+
+
+def _fit_at_most(
+    problem: Problem,
+    k: int,
+    executor: Executor,
+    watchers: Sequence[Watcher],
+    null_level: float = 0.0,
+) -> Result:
+    """Fit k components, or as many as there are rows; both fits are counted as passes."""
+    try:
+        return fit_components(problem, k, executor, watchers, null_level=null_level)
+    except TooFewRows as error:
+        most, passes = error.most, error.passes
+    result = fit_components(problem, most, executor, watchers, null_level=null_level)
+    total = passes + result.outcome.passes
+    return replace(result, outcome=replace(result.outcome, passes=total))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Mapping
 from numbers import Integral, Real
 from typing import Any
@@ -13,21 +14,17 @@ from jax.sharding import Mesh
 from eigengame.algorithms import REGISTRY
 
 
-class InvalidParameterError(ValueError):
-    """A parameter of an estimator with an invalid value."""
+class InvalidParameterError(ValueError, TypeError):
+    """A parameter of an estimator with an invalid value or type."""
 
 
-def _integer(low: int) -> Callable[[Any], bool]:
-    return lambda value: (
-        isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= low
-    )
+def _integer(low: int, high: float = math.inf) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, Integral) and low <= int(value) <= high
 
 
-def _real(low: float, high: float = math.inf) -> Callable[[Any], bool]:
+def _real(low: float, high: float = sys.float_info.max) -> Callable[[Any], bool]:
     """Return a check for low < value <= high."""
-    return lambda value: (
-        isinstance(value, Real) and not isinstance(value, bool) and low < float(value) <= high
-    )
+    return lambda value: isinstance(value, Real) and low < float(value) <= high
 
 
 def _auto(check: Callable[[Any], bool]) -> Callable[[Any], bool]:
@@ -70,8 +67,10 @@ VALUES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
         "a layout such as {'data': 2}, 'auto', a jax.sharding.Mesh, or None",
     ),
     "random_state": (
-        _optional(lambda value: _integer(0)(value) or isinstance(value, np.random.RandomState)),
-        "an integer from 0, a numpy.random.RandomState, or None",
+        _optional(
+            lambda value: _integer(0, 2**32 - 1)(value) or isinstance(value, np.random.RandomState)
+        ),
+        "an integer from 0 to 2**32 - 1, a numpy.random.RandomState, or None",
     ),
 }
 """For each parameter, a check of its value and a description of valid values."""

@@ -65,7 +65,7 @@ def refine(goal: Goal, players: jax.Array, *, route: str, used: int) -> Refineme
         status = _status(
             goal, checked.certificate, spent if used >= goal.max_passes else None, floor
         )
-        worst = float(np.max(checked.certificate.group_angle))
+        worst = float(np.max(checked.certificate.group_angle[: goal.determined], initial=0))
         if status is not None or goal.passes.stopped:
             break
         # The probes allow larger missed directions than assumed: smaller residuals compensate.
@@ -85,13 +85,16 @@ def _status(goal: Goal, found: Certificate, spent: Status | None, floor: bool) -
 
     `spent` is the status if no passes are left; `floor` is whether players cannot be improved.
     """
-    if (converged := converged_status(found, goal.tol)) is not None:
+    if (converged := converged_status(found, goal.tol, goal.determined)) is not None:
         return converged
     if floor:
         return Status.FLOOR_REACHED
     if spent is not None:
         return spent
-    hopeless = found.kind != "certified" or float(np.max(found.group_angle)) >= math.pi / 2
+    hopeless = (
+        found.kind != "certified"
+        or float(np.max(found.group_angle[: goal.determined], initial=0)) >= math.pi / 2
+    )
     return Status.UNPROVEN if hopeless else None
 
 

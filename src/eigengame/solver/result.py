@@ -93,11 +93,17 @@ class Found:
     stream: Stream | None = None
 
 
-def result_of(found: Found, options: Options, frame: Frame) -> Result:
-    """Return a result in the units of the data."""
+def result_of(found: Found, options: Options, frame: Frame, null_level: float = 0.0) -> Result:
+    """Return a result in the units of the data.
+
+    Components beyond the rank that the number of rows allows have variance 0. If `null_level` is above 0, so have
+    those whose variance is at most this share of the largest and much smaller than the variances of their
+    features.
+    """
     k, d = len(found.values), found.players.shape[1]
-    values, unit, moments = _without_rounding(found, options.dtype), frame.unit, found.moments
-    players, certificate = _with_null_directions(found, values)
+    null, unit, moments = _null(found, options, null_level), frame.unit, found.moments
+    values = np.where(null, 0.0, found.values)
+    players, certificate = _with_null_directions(found, null)
     scale = divisor(float(moments.weight), found.rows, fading=options.forget < 1)
     total = total_scatter(moments, center=options.center)
     ratios = _ratios(values, total, found)
@@ -123,33 +129,43 @@ def result_of(found: Found, options: Options, frame: Frame) -> Result:
     )
 
 
-def _without_rounding(found: Found, dtype: Any) -> np.ndarray:
-    """Return the values (k,), with 0 for those that are rounding errors of the largest."""
-    # A stream computes its values in the precision of the updates; other values are measured in float64.
-    precision = dtype if found.certificate.kind == "estimate" else np.float64
-    least = 4 * float(np.finfo(precision).eps) * max(float(found.values.max(initial=0)), 0.0)
-    return np.where(found.values > least, found.values, 0.0)
+def rank_bound(rows: int, d: int, options: Options) -> int:
+    """Return the largest possible rank of M for this number of rows with a weight above 0."""
+    return min(rows - int(options.center), d)
 
 
-def _with_null_directions(found: Found, values: np.ndarray) -> tuple[np.ndarray, Certificate]:
-    """Return players and certificate with components of variance 0 that nothing determines completed.
+def _null(found: Found, options: Options, level: float) -> np.ndarray:
+    """Return which of the k components have no variance, shape (k,)."""
+    values, k = np.maximum(found.values, 0), len(found.values)
+    null = values == 0
+    if (np.diff(values) <= 0).all():
+        null |= np.arange(k) >= rank_bound(found.rows, found.players.shape[1], options)
+    if level > 0:
+        # A small variance of features that are small themselves is real; only cancellation leaves rounding errors.
+        own = np.square(found.players[:k].astype(np.float64)) @ np.asarray(found.moments.scatter)
+        null |= (values <= level * values.max(initial=0)) & (values <= 1e-6 * own)
+    return null
 
-    Such a component is replaced by a direction that depends only on the components with variance: fixed random
-    directions, orthonormalised against these and each other.
+
+def _with_null_directions(found: Found, null: np.ndarray) -> tuple[np.ndarray, Certificate]:
+    """Return players and certificate with null components completed to an orthonormal set.
+
+    A null component that nothing determines is replaced by a direction that depends only on the other components:
+    fixed random directions, orthonormalised against these and each other.
     """
-    certificate, undetermined = found.certificate, values == 0
+    certificate, undetermined = found.certificate, null.copy()
     if certificate.kind != "estimate":
         undetermined &= certificate.group_angle >= math.pi / 2
     if not undetermined.any() or found.players.size > MOST_COMPLETED:
         return found.players, certificate
-    players = found.players.copy()
-    others = players[: len(values)][~undetermined].astype(np.float64)
+    players, k = found.players.copy(), len(null)
+    others = players[:k][~undetermined].astype(np.float64)
     shape = (int(undetermined.sum()), players.shape[1])
     draws = np.random.default_rng(0).standard_normal(shape)
     for _ in range(2):
         draws = draws - (draws @ others.T) @ others
         draws = np.linalg.qr(draws.T)[0].T
-    players[: len(values)][undetermined] = draws
+    players[:k][undetermined] = draws
     angle = np.where(undetermined, math.pi / 2, certificate.angle)
     return players, replace(certificate, angle=angle)
 

@@ -33,18 +33,21 @@ def refuse_unless_counted(name: str, rows: int, weight: Any, least: int = 1) -> 
 
 
 class TooFewRows(ValueError):
-    """More components than rows with a weight above 0; `most` is the largest possible number."""
+    """More components than rows with a weight above 0.
 
-    def __init__(self, name: str, k: int, most: int) -> None:
+    `most` is the largest possible number of components, and `passes` the number of passes that showed it.
+    """
+
+    def __init__(self, name: str, k: int, most: int, passes: int) -> None:
         super().__init__(
             f"n_components={k} is more than {most}, the number of rows of {name} with a weight above 0: give at "
             f"most {most}."
         )
-        self.most = most
+        self.most, self.passes = most, passes
 
 
-def refuse_unless_enough(name: str, k: int, rows: int, weight: Any) -> None:
+def refuse_unless_enough(name: str, k: int, rows: int, weight: Any, passes: int) -> None:
     """Raise TooFewRows if there are more components than rows; a row of weight 3 counts as three rows."""
     most = max(rows, round(float(weight)))
     if k > most:
-        raise TooFewRows(name, k, most)
+        raise TooFewRows(name, k, most, passes)

@@ -14,7 +14,7 @@ from eigengame.solver.outcome import Outcome, Status
 from eigengame.solver.passes import Passes
 from eigengame.solver.plan import COVARIANCE, Plan
 from eigengame.solver.refine import measures_in_float64, play_rounding, refine
-from eigengame.solver.result import Found, Result, result_of, scale_of
+from eigengame.solver.result import Found, Result, rank_bound, result_of, scale_of
 from eigengame.solver.row_counts import refuse_unless_counted, refuse_unless_enough
 from eigengame.solver.stepwise import solve_stepwise
 from eigengame.solver.stream import Stream
@@ -23,8 +23,8 @@ from eigengame.solver.streaming import stream_pass
 REMEMBERED = "remembered"
 
 
-def solve(plan: Plan, passes: Passes) -> Result:
-    """Fit the components of a plan."""
+def solve(plan: Plan, passes: Passes, null_level: float = 0.0) -> Result:
+    """Fit the components of a plan; see `result_of` for `null_level`."""
     if plan.route == REMEMBERED:
         found = _solve_remembered(plan, passes)
     elif plan.route == COVARIANCE:
@@ -32,8 +32,9 @@ def solve(plan: Plan, passes: Passes) -> Result:
     else:
         found = solve_stepwise(plan, passes)
     if found.outcome.status is not Status.STOPPED:
-        refuse_unless_enough(passes.source.name, plan.components, found.rows, found.moments.weight)
-    return result_of(found, plan.options, passes.frame)
+        name, weight = passes.source.name, found.moments.weight
+        refuse_unless_enough(name, plan.components, found.rows, weight, found.outcome.passes)
+    return result_of(found, plan.options, passes.frame, null_level)
 
 
 def _solve_remembered(plan: Plan, passes: Passes) -> Found:
@@ -55,6 +56,7 @@ def _solve_remembered(plan: Plan, passes: Passes) -> Found:
         passes=further,
         mean=stream.moments.mean if options.center else None,
         k=plan.components,
+        determined=rank_bound(stream.rows, d, options),
         scale=scale,
         max_passes=options.max_passes,
         tol=options.tol,

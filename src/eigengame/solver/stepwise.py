@@ -59,6 +59,7 @@ def solve_stepwise(plan: Plan, passes: Passes) -> Found:
         passes=passes,
         mean=mean,
         k=k,
+        determined=k,
         scale=scale,
         max_passes=1,
         tol=None,
