@@ -43,7 +43,7 @@ def test_a_model_comes_back_as_it_was(tmp_path, options):
     assert str(again.certificate_) == str(pca.certificate_)
 
 
-def test_a_loaded_model_goes_on_and_merges_like_the_one_saved(tmp_path):
+def test_a_loaded_model_continues_and_merges_like_the_saved_one(tmp_path):
     def begun():
         return EigenGamePCA(4, batch_size=512, random_state=3).partial_fit(X[:HALF])
 

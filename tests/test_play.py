@@ -164,7 +164,7 @@ def test_a_file_is_checked_batch_by_batch(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("dtype", ["bool", "uint8", "int64"])
-def test_batches_of_whole_numbers_are_floats(dtype):
+def test_batches_of_integers_become_floats(dtype):
     data = (X > 0).astype(dtype)
     (batch,) = batches(data, 25)
     assert batch.values.dtype == jnp.float64

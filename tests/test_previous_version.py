@@ -49,7 +49,7 @@ def test_a_prepared_model_prepares_as_it_did(rows, expected):
         ("steps", {"algorithm": "mu", "passes": 2}),
     ],
 )
-def test_a_run_goes_on_from_its_checkpoint(tmp_path, rows, name, options):
+def test_a_run_resumes_from_its_checkpoint(tmp_path, rows, name, options):
     folder = tmp_path / "run"
     shutil.copytree(FILES / f"checkpoint_{name}", folder)
     starts = []

@@ -347,7 +347,7 @@ def test_prepared_data_is_prepared_block_by_block_and_so_is_what_is_transformed(
     np.testing.assert_allclose(scores.compute(), found.transform(holes), atol=1e-12)
 
 
-def test_dask_data_is_read_like_any_other_where_no_tree_is_asked_for(on_threads):
+def test_dask_data_can_be_read_in_order_without_a_tree(on_threads):
     pca = game(dtype="float64").partial_fit(BLOCKS[:1000]).partial_fit(BLOCKS[1000:])
     assert pca.n_samples_seen_ == N
     assert angle(pca) < NEAR
@@ -406,7 +406,7 @@ def test_a_client_that_is_closed_is_refused(client):
         game().fit(BLOCKS, engine=other)
 
 
-def test_without_dask_the_way_to_get_it_is_told(monkeypatch):
+def test_without_dask_the_error_says_how_to_install_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "dask", None)
     with pytest.raises(ImportError, match=r'pip install "eigengame\[dask\]"'):
         game().fit(X, engine="dask")

@@ -98,7 +98,7 @@ def test_one_pass_is_labelled_an_estimate_and_certify_measures_it(digits):
     assert measured.streak(math.pi / 32) == K
 
 
-def test_tol_is_kept_and_said(digits):
+def test_the_tolerance_is_met_and_the_outcome_states_it(digits):
     pca = EigenGamePCA(K, tol=1e-3, random_state=0, batch_size=256).fit(
         DIGITS.repeat(3, axis=0).astype("float32")
     )
@@ -135,7 +135,7 @@ def test_partial_fit_one_row_at_a_time_from_the_very_first():
     assert largest_angle(pca, DIGITS[:40]) < 0.3
 
 
-def test_fit_starts_anew_and_partial_fit_goes_on():
+def test_fit_starts_again_and_partial_fit_continues():
     pca = EigenGamePCA(K, random_state=0).fit(LONG)
     pca.partial_fit(SHORT)
     assert pca.n_samples_seen_ == 1797

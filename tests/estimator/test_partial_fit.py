@@ -84,7 +84,7 @@ def test_a_fit_that_fails_leaves_no_stream_of_other_options():
         pca.set_params(center=True, n_components=K).partial_fit(rows(1))
 
 
-def test_a_small_fit_in_float64_goes_on_in_float64(tmp_path):
+def test_a_small_fit_in_float64_continues_in_float64(tmp_path):
     x, y = rows(), rows(1)
     pca = EigenGamePCA(K, random_state=0).fit(x)
     again = EigenGamePCA.load(pca.save(tmp_path / "model.safetensors"))

@@ -103,7 +103,7 @@ def test_players_mix_through_a_third_one():
     tight(block, np.diag(values) + mixing, 0, factor=1.1)
 
 
-def test_what_lies_outside_counts_by_the_distance_to_the_level():
+def test_residuals_outside_the_span_count_by_the_distance_to_the_level():
     e, level = 1e-3, 0.9
     block = Block(np.array([1.0]), np.zeros((1, 1)), np.array([e]), level)
     tight(block, [[1, e], [e, level]], 0)
@@ -115,7 +115,7 @@ def test_an_error_of_the_diagonal_brings_a_player_closer_to_the_level():
     tight(block, [[1 - error, e], [e, level]], 0)
 
 
-def test_players_mix_through_what_lies_outside():
+def test_players_mix_through_directions_outside_their_span():
     # Each is coupled to the outside only; together they mix at second order.
     gap, e, level = 1e-3, 0.01, 0.0
     block = Block(np.array([1, 1 - gap]), np.zeros((2, 2)), np.array([e, e]), level)
@@ -174,7 +174,7 @@ def test_a_span_is_bounded_by_the_norm_of_all_its_residuals():
     assert true <= span_bound(block, 0, 1) <= 1.1 * true
 
 
-def test_nothing_is_said_where_a_larger_direction_may_have_been_missed():
+def test_there_is_no_bound_if_a_larger_direction_may_have_been_missed():
     block = Block(np.array([1.0, 0.5]), np.zeros((2, 2)), np.full(2, 1e-3), level=0.7)
     angles = angle_bounds(block, 2)
     assert angles[0] < 0.01
@@ -190,7 +190,7 @@ def test_close_neighbours_cost_only_to_second_order_where_they_do_not_mix():
     assert angle_bounds(apart, 1)[0] == pytest.approx(math.atan(0.01 / 0.9), rel=0.02)
 
 
-def test_where_players_are_everything_nothing_lies_outside():
+def test_players_of_the_whole_space_leave_nothing_outside():
     block = Block(np.array([2.0, 1.0]), np.full((2, 2), 1e-12), np.ones(2), -math.inf)
     assert angle_bounds(block, 2).max() < 1e-11
 

@@ -200,7 +200,7 @@ def test_a_tie_is_reported_as_a_cluster_with_a_bound_on_its_span():
     assert found.streak(1e-3) == 1
 
 
-def test_a_cluster_may_go_beyond_the_components_asked_for():
+def test_a_cluster_may_extend_beyond_the_components():
     found = clustered([3.0, 3.0, 3.0, 2.0, 1.0, 1.0], k=2)
     (cluster,) = found.clusters
     assert cluster.members == (0, 1, 2)
@@ -208,7 +208,7 @@ def test_a_cluster_may_go_beyond_the_components_asked_for():
     assert found.within(1e-3)
 
 
-def test_a_tie_with_what_lies_outside_has_no_bound_at_all():
+def test_a_tie_with_a_direction_outside_has_no_bound():
     found = clustered([3.0, 2.0, 1.0, 1.0], k=3, level=1.0)
     assert found.clusters == ()
     assert found.angle[2] == math.pi / 2

@@ -55,7 +55,7 @@ def same(one, other):
     [{}, {"tol": 0.05}, {"algorithm": "auto", "extra": 20}, {"algorithm": "mu", "passes": 2}],
     ids=["one pass", "refined", "covariance", "mu"],
 )
-def test_an_interrupted_run_goes_on_to_the_same_bits(tmp_path, options):
+def test_an_interrupted_run_resumes_to_the_same_bits(tmp_path, options):
     whole = EigenGamePCA(**OPTIONS | options).fit(X)
     pca, messages = EigenGamePCA(**OPTIONS | options), []
     for after in (3, 9, *[14] * 9):
@@ -69,7 +69,7 @@ def test_an_interrupted_run_goes_on_to_the_same_bits(tmp_path, options):
     same(pca, whole)
 
 
-def test_a_run_that_was_killed_goes_on_from_its_last_checkpoint(tmp_path):
+def test_a_killed_run_resumes_from_its_last_checkpoint(tmp_path):
     class Dying:
         """Ends the run as a kill does: nobody is asked to save anything."""
 
@@ -89,7 +89,7 @@ def test_a_run_that_was_killed_goes_on_from_its_last_checkpoint(tmp_path):
     assert not half.exists()
 
 
-def test_a_run_by_share_of_variance_goes_on_too(tmp_path):
+def test_a_run_for_a_share_of_the_variance_resumes(tmp_path):
     options = OPTIONS | {"n_components": 0.9}
     whole = EigenGamePCA(**options).fit(X)
     with pytest.raises(Interrupted):

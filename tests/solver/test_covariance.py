@@ -63,7 +63,7 @@ def test_the_error_of_the_matrix_counts_over_the_gap():
     assert found.confidence == 1
 
 
-def test_what_lies_beyond_the_players_is_known_up_to_rounding():
+def test_the_largest_value_beyond_the_players_is_known_up_to_rounding():
     spectrum = testing.harmonic(D)
     scatter, _ = given(spectrum, 1e-6)
     found, _ = solve_scatter(scatter, 8, K, scale=1.0, tol=1e-3, dtype=np.float64)
@@ -81,7 +81,7 @@ def test_the_product_with_the_matrix_is_rounded_too():
     assert found.level >= (D - 8) + least
 
 
-def test_with_all_eigenvectors_kept_nothing_lies_beyond():
+def test_with_all_eigenvectors_nothing_is_beyond_the_players():
     scatter, _ = given(testing.harmonic(D), 1e-9)
     found, kept = solve_scatter(scatter, D, K, scale=2.0, tol=1e-3, dtype=np.float32)
     assert found.level == 0

@@ -209,7 +209,7 @@ def test_clusters_are_saved_with_the_model(tmp_path):
 
 
 @pytest.mark.parametrize("task", ["measuring", "probes"])
-def test_a_run_stopped_while_it_measures_in_float64_goes_on_to_the_same_model(tmp_path, task):
+def test_a_run_stopped_while_it_measures_in_float64_resumes_to_the_same_model(tmp_path, task):
     class Stop:
         def batch(self, at):
             if at.task == task and at.rows > 2000:

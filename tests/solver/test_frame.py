@@ -133,7 +133,7 @@ def test_streams_in_different_frames_merge():
         tiny.merge(one)
 
 
-def test_a_model_in_a_frame_goes_on_after_it_was_saved(tmp_path):
+def test_a_saved_model_in_a_frame_continues_a_stream(tmp_path):
     data = rows(400) * 1e-21 + 1e-15
     one = EigenGamePCA(2, random_state=0).partial_fit(data[:200])
     loaded = EigenGamePCA.load(one.save(tmp_path / "m.safetensors"))

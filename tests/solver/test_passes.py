@@ -80,7 +80,7 @@ def test_weights_origin_and_cursor_reach_the_rows():
     np.testing.assert_allclose(found, np.sqrt(weights[10:, None]) * (X[10:] - 2), atol=1e-14)
 
 
-def test_whole_numbers_travel_as_they_are():
+def test_integers_are_transferred_as_they_are():
     sent = []
     plain = jax.device_put
 
@@ -170,7 +170,7 @@ def test_a_stream_that_can_be_read_once_says_so_at_the_second_pass():
         reading.fold(summed, START, task="sum")
 
 
-def test_watchers_hear_of_every_batch_and_may_end_a_pass_that_can_be_ended():
+def test_watchers_are_called_after_each_batch_and_can_stop_a_pass_with_figures():
     class Noting:
         def __init__(self, stop_at=None):
             self.heard, self.stop_at = [], stop_at

@@ -31,7 +31,7 @@ def test_views_are_not_counted_like_copies(tmp_path):
     assert batches_in_memory(as_source(np.ones((64, 8))), double, copied=False) == 2
 
 
-def test_a_device_with_memory_of_its_own_is_told_apart_from_the_host(monkeypatch):
+def test_a_device_with_its_own_memory_is_distinguished_from_the_host(monkeypatch):
     monkeypatch.setattr(memory.jax, "devices", lambda: [types.SimpleNamespace(platform="gpu")])
     planned = estimate_memory((256, 1000), 32, 4, held=4)
     assert planned.host == 2 * 256 * 1000 * 4

@@ -261,7 +261,7 @@ def test_a_violation_of_a_sure_certificate_is_never_allowed():
     assert rate(cases).exceeded
 
 
-def test_errors_are_told_apart_from_refusals(monkeypatch):
+def test_errors_are_distinguished_from_refusals(monkeypatch):
     problem = Problem("harmonic", SETTINGS["small64"], seed=0, index=0)
 
     def refuse(problem):

@@ -224,7 +224,7 @@ def test_a_run_that_trusted_its_data_is_not_taken_for_one_that_checked_it(tmp_pa
         fit(table(), trusting, extra=1)
 
 
-def test_a_folder_of_the_first_format_goes_on_with_a_warning(tmp_path):
+def test_a_folder_of_the_first_format_is_resumed_with_a_warning(tmp_path):
     before = fit(table(), tmp_path)
     path = tmp_path / "run.json"
     facts = json.loads(path.read_text())
@@ -256,7 +256,7 @@ def test_without_a_checkpoint_nothing_is_digested(monkeypatch):
     EigenGamePCA(2, random_state=0).fit(table())
 
 
-def test_a_run_that_a_watcher_ended_goes_on_when_it_is_started_again(tmp_path):
+def test_a_run_that_a_watcher_stopped_is_resumed_by_the_next_call(tmp_path):
     class Enough:
         def batch(self, at):
             return at.rows >= 32

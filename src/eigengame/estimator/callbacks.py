@@ -1,4 +1,9 @@
-"""Callbacks of scikit-learn, if its version has them: each pass is a task, each batch a subtask."""
+"""Callbacks of scikit-learn, if its version has them: each pass is a task, each batch a subtask.
+
+`sklearn.callback` is public. The docstring of `CallbackSupportMixin._init_callback_context` asks estimators to
+call it at the beginning of `fit`, so it is used here although its name begins with an underscore. Versions of
+scikit-learn before 1.9 have no callbacks, and the estimator works without them.
+"""
 
 from __future__ import annotations
 
