@@ -19,7 +19,7 @@ if os.environ.get("EIGENGAME_OPTIMIZE") != "1" and "optimization_level" not in f
     # Each process has one core for itself: no threads for code generation.
     flags += " --xla_cpu_parallel_codegen_split_count=1"
     if tuple(map(int, version("jax").split(".")[:2])) < (0, 11):
-        # The older way to generate code takes a quarter of the time. JAX 0.11 does not have it.
+        # The older way to generate code takes a third of the time. JAX 0.11 does not have it.
         flags += " --xla_cpu_use_fusion_emitters=false"
 os.environ["XLA_FLAGS"] = flags
 
