@@ -62,11 +62,12 @@ def test_bounds_say_something_where_eigenvalues_are_apart(family):
     assert counts.median < 10
 
 
+# Two problems of each setting. `make soundness` takes as many as one asks for, which takes hours.
 @pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 def test_bounds_are_violated_no_more_often_than_stated(family):
     routes = [name for name in ROUTES if name not in ("sparse", "dask")]
-    cases = list(cases_of(105, 1, [family], routes))
+    cases = list(cases_of(14, 1, [family], routes))
     assert not rate(cases).exceeded, violations(cases)[:20]
     assert not [case.failed for case in cases if case.failed]
 

@@ -20,6 +20,11 @@ from eigengame.sources.torch.layer_outputs import _copy  # noqa: E402
 from eigengame.sources.torch.network import blocks_of  # noqa: E402
 from tests.sources.tables import error_of, same_fingerprint  # noqa: E402
 
+pytestmark = pytest.mark.skipif(
+    torch.cuda.is_available(),
+    reason="float32 on the CPU is expected; test_torch_on_gpu has the tests for a GPU",
+)
+
 
 class Block(nn.Module):
     """A residual block with an in-place activation that runs twice."""
