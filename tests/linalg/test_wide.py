@@ -1,4 +1,4 @@
-"""Operations over width d: kernels, interpreted where there is no GPU, and plain products, compared with float64."""
+"""Operations over width d, by kernels (interpreted without a GPU) and plain products, compared with float64."""
 
 from functools import partial
 
@@ -69,7 +69,9 @@ def test_kernel_overlaps_equal_those_of_float64(players, vector, d, size):
     w = np.concatenate([np.asarray(p, np.float64) for p in parts])
     lengths = np.linalg.norm(w, axis=1)
     # Approximate lengths are sufficient.
-    found = gram_space.overlaps(parts, jnp.asarray(lengths * 0.99, jnp.float32), interpret=INTERPRET)
+    found = gram_space.overlaps(
+        parts, jnp.asarray(lengths * 0.99, jnp.float32), interpret=INTERPRET
+    )
     # The tensor cores of a GPU truncate sums, which the interpreter rounds.
     tolerance = 2e-7 if INTERPRET else 4e-7
     np.testing.assert_allclose(found, w @ w.T, atol=tolerance * lengths.max() ** 2)
