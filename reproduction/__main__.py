@@ -58,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         _say(f"stopped; finished experiments are in {given.out}.")
         return STOPPED
-    _show(given.out, claims, failed, as_json=given.json)
+    _show(given.out, claims, failed, quick=given.quick, as_json=given.json)
     return FAILED if failed else 0
 
 
@@ -118,10 +118,10 @@ def _list(as_json: bool) -> None:
 
 
 def _show(
-    out: Path, claims: dict[str, list[Claim]], failed: dict[str, str], *, as_json: bool
+    out: Path, claims: dict[str, list[Claim]], failed: dict[str, str], *, quick: bool, as_json: bool
 ) -> None:
     """Write the page over all results in `out`, and print the claims."""
-    from reproduction.page import page
+    from reproduction.page import page, verdict_table
 
     path = out / "index.md" if claims else None
     if path is not None:
@@ -133,8 +133,12 @@ def _show(
     for name, found in claims.items():
         print(f"{name}: {out / name}")
         for claim in found:
-            print(f"  {'yes' if claim.holds else 'no ':<3}  {claim.claim}\n       {claim.measured}")
+            print(f"  {claim.verdict.value}: {claim.claim}")
+            print(f"    Reading: {claim.reading}.\n    {claim.measured}")
     if path is not None:
+        print(f"\n{verdict_table(claims, '{0}')}")
+        if quick:
+            print("Quick runs are too small for conclusions: docs/reproduction.md has full runs.")
         print(f"Written: {path}")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from enum import StrEnum
 from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -31,8 +32,24 @@ class Run(NamedTuple):
     data: str | PathLike[str] | None = None
 
 
+class Verdict(StrEnum):
+    """What a measurement says about a claim."""
+
+    HOLDS = "holds"
+    DOES_NOT_HOLD = "does not hold"
+    NOT_COMPARABLE = "not comparable"
+    """Other data or another network, a choice that the paper does not state, or a run that is too short."""
+
+
+def holds_if(met: bool) -> Verdict:
+    """Return the verdict for a measurement that meets the criterion, or does not."""
+    return Verdict.HOLDS if met else Verdict.DOES_NOT_HOLD
+
+
 class Claim(NamedTuple):
-    """A claim of the paper, compared with the measurements.
+    """A claim, compared with the measurements.
+
+    Where the paper can be read in two ways, there is one claim for each reading, with the same sentence.
 
     Attributes
     ----------
@@ -40,13 +57,24 @@ class Claim(NamedTuple):
         The claim, in one sentence.
     measured : str
         The measurement, with its numbers and the criterion.
-    holds : bool
+    verdict : Verdict
         Whether the measurement meets the criterion.
+    reading : str
+        The reading of the paper that the verdict depends on, in a few words.
+    ours : bool
+        Whether the claim is ours and not the paper's.
     """
 
     claim: str
     measured: str
-    holds: bool
+    verdict: Verdict
+    reading: str
+    ours: bool = False
+
+    @property
+    def holds(self) -> bool:
+        """Whether the verdict is that the claim holds."""
+        return self.verdict is Verdict.HOLDS
 
 
 class Experiment(Protocol):

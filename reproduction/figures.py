@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,22 +13,31 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 COLOURS = {
-    "EigenGame": "#1f5fa8",
-    "EigenGame^R": "#d9822b",
-    "GHA": "#3a923a",
-    "Oja": "#b5382f",
-    "Krasulina": "#7a5ab5",
-    "mu": "#8c6d46",
-    "best response": "#222222",
-    "remembered": "#c9479e",
+    "EigenGame": "#0072b2",
+    "EigenGame^R": "#e69f00",
+    "GHA": "#009e73",
+    "Oja": "#d55e00",
+    "Krasulina": "#cc79a7",
+    "mu": "#56b4e9",
+    "best response": "#000000",
+    "remembered": "#6a3d9a",
 }
-"""One colour for each algorithm, in every figure."""
+"""One colour for each algorithm, in every figure. Colour-blind readers can tell these apart (Okabe and Ito)."""
 
-SERIES = ("#1f5fa8", "#d9822b", "#3a923a", "#b5382f")
+MARKERS = dict(zip(COLOURS, "os^DvPX*", strict=True))
+"""One marker for each algorithm, which tells curves apart in greyscale."""
+
+SERIES = ("#0072b2", "#e69f00", "#009e73", "#d55e00")
 """Colours of series that are not algorithms."""
 
 LINES = {"best": "-", "x10": ":", "x0.1": "--"}
 """Line styles of the paper: best step size, ten times it, a tenth."""
+
+LINE_LABELS = {
+    "best": "best step size",
+    "x10": "ten times the best step size",
+    "x0.1": "a tenth of the best step size",
+}
 
 STYLE: dict[Any, Any] = {
     "font.size": 9,
@@ -72,24 +81,67 @@ def draw_band(axes: Axes, x: Sequence[float], curve: Mapping[str, Any], **style:
     axes.fill_between(x, mean - error, mean + error, color=line.get_color(), alpha=0.2, linewidth=0)
 
 
-def draw_runs(axes: Axes, panel: Mapping[str, Any], kind: str = "streak", unit: str = "ms") -> None:
-    """Draw the curves of every algorithm of a panel, with runtimes in the legend.
+def draw_runs(
+    axes: Axes,
+    panel: Mapping[str, Any],
+    kind: str = "streak",
+    steps: Sequence[str] = ("best",),
+    *,
+    per: float = 1.0,
+) -> None:
+    """Draw the curves of every algorithm of a panel over a logarithmic axis of iterations.
 
-    `panel["runs"][name]` has "iterations", "runtime" and "curves": for each of "best", "x10" and "x0.1" and
-    each kind of curve, its "mean" and "error".
+    `panel["runs"][name]` has "iterations" and "curves": for each of "best", "x10" and "x0.1" and each kind of
+    curve, its "mean" and "error".
+
+    Parameters
+    ----------
+    axes : Axes
+    panel : dict
+    kind : str
+        Kind of curve.
+    steps : sequence of str
+        Step sizes to draw: keys of `LINES`. Only the best one has a band.
+    per : float
+        Iterations per unit of the axis, such as those of a pass.
     """
-    for name, run in panel["runs"].items():
-        for which, curves in run["curves"].items():
-            style: dict[str, Any] = {"color": COLOURS[name], "linestyle": LINES[which]}
-            if which == "best":
-                label = f"{label_of(name)} ({run['runtime']:.3g} {unit})"
-                draw_band(
-                    axes, run["iterations"], curves[kind], label=label, linewidth=1.6, **style
-                )
+    for place, (name, run) in enumerate(panel["runs"].items()):
+        x = np.asarray(run["iterations"]) / per
+        for step in (one for one in steps if one in run["curves"]):
+            style: dict[str, Any] = {"color": COLOURS[name], "linestyle": LINES[step]}
+            style |= {"marker": MARKERS[name], "markersize": 4.5, "markevery": _spread(x, place)}
+            if step == "best":
+                draw_band(axes, x, run["curves"][step][kind], linewidth=1.4, **style)
             else:
-                axes.plot(run["iterations"], curves[kind]["mean"], linewidth=0.8, **style)
-    axes.set_xlabel("iterations")
-    axes.legend(fontsize=7.5, loc="center left", bbox_to_anchor=(1.0, 0.5), handlelength=1.4)
+                axes.plot(x, run["curves"][step][kind]["mean"], linewidth=0.9, **style)
+    axes.set_xscale("log")
+
+
+def _spread(x: np.ndarray, place: int, count: int = 5) -> list[int]:
+    """Return indices at equal distances on a logarithmic axis; each place has an offset of its own."""
+    shift = (place % len(COLOURS)) / len(COLOURS)
+    share = (np.arange(count) + 0.3 + 0.7 * shift) / count
+    wanted = x[0] * (x[-1] / x[0]) ** share
+    return sorted({int(np.abs(x - one).argmin()) for one in wanted})
+
+
+def add_legend(figure: Figure, names: Iterable[str], steps: Sequence[str] = ("best",)) -> None:
+    """Add one legend below all panels: a colour and a marker per algorithm, then the line styles."""
+    from matplotlib.lines import Line2D
+
+    handles = [
+        Line2D(
+            [], [], color=COLOURS[name], marker=MARKERS[name], markersize=5, label=label_of(name)
+        )
+        for name in names
+    ]
+    if len(steps) > 1:
+        handles += [
+            Line2D([], [], color="#555555", linestyle=LINES[step], label=LINE_LABELS[step])
+            for step in steps
+        ]
+    columns = min(len(handles), max(2, int(figure.get_figwidth() / 1.7)))
+    figure.legend(handles=handles, loc="outside lower center", ncols=columns, fontsize=8)
 
 
 def save(figure: Figure, folder: Path, name: str = "figure") -> None:

@@ -13,7 +13,7 @@ from eigengame.algorithms import GHA, Alpha, Mu, Oja
 from eigengame.game import SymmetricRows
 from reproduction.base import Results, Run
 from reproduction.curves import rounded
-from reproduction.figures import draw_runs, panels
+from reproduction.figures import LINES, add_legend, draw_runs, panels
 from reproduction.protocol import GRID, Protocol, tune
 from reproduction.trials import Family, best_response, eigengame, seeded_runs
 
@@ -106,11 +106,17 @@ def streaks(angles: np.ndarray, angle: float, counted: np.ndarray) -> np.ndarray
 
 
 def draw_streaks(results: Results) -> Figure:
-    """Draw one panel per spectrum."""
-    figure, axes = panels(len(results["panels"]), width=5.4)
-    for one, (spectrum, panel) in zip(axes[0], results["panels"].items(), strict=True):
-        draw_runs(one, panel)
-        one.set_title(f"{spectrum} spectrum")
-        one.set_ylim(0, results["components"] * 1.04)
-    axes[0, 0].set_ylabel("longest streak")
+    """Draw one column per spectrum: the best step sizes above, ten times and a tenth of them below."""
+    shown = (("best",), ("x10", "x0.1"))
+    figure, axes = panels(len(results["panels"]), rows=len(shown), width=3.6, height=2.6)
+    for column, (spectrum, panel) in zip(axes.T, results["panels"].items(), strict=True):
+        for one, steps in zip(column, shown, strict=True):
+            draw_runs(one, panel, steps=steps)
+            one.set_ylim(0, results["components"] * 1.04)
+        column[0].set_title(f"{spectrum} spectrum")
+        column[-1].set_xlabel("iterations")
+    for one in axes[:, 0]:
+        one.set_ylabel("longest streak")
+    names = next(iter(results["panels"].values()))["runs"]
+    add_legend(figure, names, tuple(LINES))
     return figure

@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 
-from reproduction.base import Claim, Results
+from reproduction.base import Claim, Results, holds_if
 from reproduction.curves import log_slope
 
 SLOPE = 0.15
@@ -55,21 +55,29 @@ def _claims_on_batches(results: Results) -> list[Claim]:
             f"slopes from {results['players']} rows on: "
             + ", ".join(f"{value:.2f} for {name} rows" for name, value in slopes.items())
             + f" (holds if they are -1 within {SLOPE:g}).",
-            all(abs(value + 1) <= SLOPE for value in slopes.values()),
+            holds_if(all(abs(value + 1) <= SLOPE for value in slopes.values())),
+            "Gaussian rows and images of MNIST",
         ),
-        _unbiased(results, "GHA", "GHA is linear in M and as such naturally unbiased."),
-        _unbiased(results, "mu", "Of EigenGame's successor: mu (EigenGame Unloaded) is unbiased."),
+        _unbiased(results, "GHA", "GHA is linear in M and as such naturally unbiased.", ours=False),
+        _unbiased(
+            results,
+            "mu",
+            "Of EigenGame's successor: mu (EigenGame Unloaded) is unbiased.",
+            ours=True,
+        ),
         Claim(
-            "Our own: for Gaussian rows the bias over a batch of m is exactly -1/m times the sum, over the "
+            "For Gaussian rows the bias over a batch of m is exactly -1/m times the sum, over the "
             "parents, of the gradient with that parent alone.",
             f"The measured bias is at most {off:.2f} standard errors from that at any batch size (holds up to "
             f"{CHANCE:g}).",
-            off <= CHANCE,
+            holds_if(off <= CHANCE),
+            "Gaussian rows",
+            ours=True,
         ),
     ]
 
 
-def _unbiased(results: Results, name: str, claim: str) -> Claim:
+def _unbiased(results: Results, name: str, claim: str, *, ours: bool) -> Claim:
     """Test whether a direction has no bias."""
     gaussian = results["streams"]["Gaussian"][name]
     ratios = np.array(gaussian["plain"]["mean"]) / gaussian["plain"]["chance"]
@@ -78,7 +86,9 @@ def _unbiased(results: Results, name: str, claim: str) -> Claim:
         claim,
         f"Its mean deviates by {ratios.min():.2f} to {ratios.max():.2f} standard errors, and without the part "
         f"linear in M by {left:.1g} of its length (holds up to {CHANCE:g} and {ROUNDING:g}, which is rounding).",
-        bool(ratios.max() <= CHANCE and left <= ROUNDING),
+        holds_if(bool(ratios.max() <= CHANCE and left <= ROUNDING)),
+        "Gaussian rows",
+        ours=ours,
     )
 
 
@@ -91,19 +101,23 @@ def _claims_on_memory(results: Results) -> list[Claim]:
     left = part["bias"][-1] / part["bias"][0]
     return [
         Claim(
-            "Our own: under a memory that loses nothing, the bias is that of a batch of all rows seen.",
+            "Under a memory that loses nothing, the bias is that of a batch of all rows seen.",
             f"With {most} players for {results['features']} features it falls with slope {fall:.2f} in the "
             f"number of rows, from {whole['bias'][0]:.2g} to {whole['bias'][-1]:.2g} (holds if the slope is -1 "
             f"within {SLOPE:g}).",
-            abs(fall + 1) <= SLOPE,
+            holds_if(abs(fall + 1) <= SLOPE),
+            "Gaussian rows, a memory of all rows",
+            ours=True,
         ),
         Claim(
-            "Our own: the bias goes away as the remembered game's memory grows, with twice the players wanted.",
+            "The bias goes away as the remembered game's memory grows, with twice the players wanted.",
             f"With {fewest} players {part['bias'][-1]:.2g} of the gradient's length is left after {total[-1]} "
             f"rows, {left:.2f} of the bias of a single batch; in the tangent part it is "
             f"{part['tangent'][-1]:.2g} of its length, against {part['tangent'][0]:.2g} for a single batch (holds "
             f"if at most {GONE:g} is left of both).",
-            left <= GONE and part["tangent"][-1] <= GONE * part["tangent"][0],
+            holds_if(left <= GONE and part["tangent"][-1] <= GONE * part["tangent"][0]),
+            "Gaussian rows, a memory of twice the players",
+            ours=True,
         ),
     ]
 
@@ -147,7 +161,7 @@ def _heavy(results: Results) -> str:
 
 def _linear_games(results: Results) -> str:
     """Describe whether GHA and mu show a bias."""
-    biased = [name for name in ("GHA", "mu") if not _unbiased(results, name, "").holds]
+    biased = [name for name in ("GHA", "mu") if not _unbiased(results, name, "", ours=True).holds]
     if biased:
         return (
             f"Beyond chance or rounding, {' and '.join(biased)} deviates, though it is linear in M."

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from eigengame.game import theory
-from reproduction.base import Claim, Results, Run
+from reproduction.base import Claim, Results, Run, holds_if
 from reproduction.curves import rounded
 from reproduction.experiments.errors_child import optimum_angles, played_angles
 from reproduction.figures import panels
@@ -98,7 +98,8 @@ def claims(results: Results) -> list[Claim]:
             f"of the example at {_degrees_or_none(own)} on the circle and {_degrees_or_none(own_free)} on the "
             f"sphere, where the child's error differs from the parents' by at most {_example_gap(results):.2g} "
             f"degrees (holds if both are {PAPERS_THRESHOLD:g} within {NEAR:g}).",
-            _near(own, PAPERS_THRESHOLD) and _near(own_free, PAPERS_THRESHOLD),
+            holds_if(_near(own, PAPERS_THRESHOLD) and _near(own_free, PAPERS_THRESHOLD)),
+            "the norm of the example corrected",
         ),
         Claim(
             "The child's optimum depends on its parents' error by an arctan, a soft step.",
@@ -106,20 +107,23 @@ def claims(results: Results) -> list[Claim]:
             f"{_degrees_or_none(_width(results, 'example', 'circle'))} in the example; {_degrees_or_none(steep)}, "
             f"through 45 at {_degrees_or_none(other)}, on diag(10, 10, 1) with parent 1 erring towards v_2 (judged "
             f"by the second game: below {STEEP:g}).",
-            steep is not None and steep < STEEP,
+            holds_if(steep is not None and steep < STEEP),
+            "the second game of the errata",
         ),
         Claim(
             "There is a threshold of the parents' error above which a player does not learn its component.",
             "The same range for a child on the whole sphere, in the second game: "
             f"{_degrees_or_none(steep_free)}, through 45 at {_degrees_or_none(free)}{_nearer(results, free)} "
             f"(holds if within {STEEP:g}).",
-            steep_free is not None and steep_free < STEEP,
+            holds_if(steep_free is not None and steep_free < STEEP),
+            "the second game of the errata, child on the whole sphere",
         ),
         Claim(
             "Lemma arctan_error_prop gives the child's optimum on a great circle.",
             f"Lemma and game are at most {lemma:.2g} degrees apart in both games, with the norm in the example "
             f"corrected (holds below {EXACT:g}).",
-            lemma < EXACT,
+            holds_if(lemma < EXACT),
+            "the norm of the example corrected",
         ),
     ]
 

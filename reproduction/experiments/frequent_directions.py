@@ -10,7 +10,7 @@ import numpy as np
 
 from eigengame import metrics, testing
 from eigengame.algorithms.frequent_directions import best_shards, runtime_multiplier
-from reproduction.base import Claim, Results, Run
+from reproduction.base import Claim, Results, Run, holds_if
 from reproduction.curves import mean_and_error, rounded
 from reproduction.experiments import frequent_directions_sketches as sketches
 from reproduction.experiments.frequent_directions_figure import SHOWN, draw_sketches
@@ -177,35 +177,41 @@ def claims(results: Results) -> list[Claim]:
             "The rows of the sketch are not principal components.",
             f"Mean streak of its first {k} rows: {_listed(ends['sketch rows'])} of {k} (holds if at least one "
             "is missing on every spectrum).",
-            all(end <= k - 1 for end in ends["sketch rows"].values()),
+            holds_if(all(end <= k - 1 for end in ends["sketch rows"].values())),
+            "synthetic rows, times of one machine",
         ),
         Claim(
             "They are recovered by an SVD of the data projected on the sketch.",
             f"Mean streak: {_listed(ends['recovered'])} of {k} (holds if at most {FOUND:g} is missing).",
-            all(end >= k - FOUND for end in ends["recovered"].values()),
+            holds_if(all(end >= k - FOUND for end in ends["recovered"].values())),
+            "synthetic rows, times of one machine",
         ),
         Claim(
             "With b shards the runtime is that of one times 1/b + 2bl/n.",
             f"Measured over model for {costs['shards'][0]:.0f} to {costs['shards'][-1]:.0f} shards: from "
             f"{min(off):.2f} to {max(off):.2f} (holds within a factor of {CLOSE:g}).",
-            max(off) <= CLOSE and min(off) >= 1 / CLOSE,
+            holds_if(max(off) <= CLOSE and min(off) >= 1 / CLOSE),
+            "synthetic rows, times of one machine",
         ),
         Claim(
             "The best number of shards is the root of n/2l.",
             f"The root is {best:.1f}; of the powers of two, {least:.0f} was fastest (holds within a factor of 2).",
-            best / 2 <= least <= 2 * best,
+            holds_if(best / 2 <= least <= 2 * best),
+            "synthetic rows, times of one machine",
         ),
         Claim(
             "The best multiplier so found bounds the runtime of Frequent Directions from below.",
             f"It is {bound:.3f}; sketches merged in pairs take {min(costs['in pairs']):.3f}, with all pairs in "
             "parallel.",
-            min(costs["in pairs"]) >= bound,
+            holds_if(min(costs["in pairs"]) >= bound),
+            "synthetic rows, times of one machine",
         ),
         Claim(
             "The best sharded Frequent Directions takes longer than EigenGame, which reads all data three times.",
             f"{_ms(shard + merge)} in {results['shards']} shards ({_ms(shard)} for a shard, {_ms(merge)} for the "
             f"merge), {_ms(game)} for {PASSES} passes of EigenGame on one machine.",
-            shard + merge > game,
+            holds_if(shard + merge > game),
+            "synthetic rows, times of one machine",
         ),
     ]
 

@@ -16,7 +16,7 @@ from eigengame import metrics, testing
 from eigengame.algorithms import Alpha
 from eigengame.game import SymmetricRows, sphere
 from eigengame.game.utilities import gradients
-from reproduction.base import Claim, Results, Run
+from reproduction.base import Claim, Results, Run, holds_if
 from reproduction.curves import rounded
 from reproduction.experiments.instability_figure import draw_steps as draw
 from reproduction.protocol import GRID, Protocol
@@ -82,35 +82,42 @@ def claims(results: Results) -> list[Claim]:
             "A step with the projection rotates a player by "
             + _each(results, [f"{row.min():.2f} to {row.max():.2f}" for row in ratios])
             + " times as much as one without (holds from 1 on).",
-            bool((ratios >= 1).all()),
+            holds_if(bool((ratios >= 1).all())),
+            "one player on a circle",
         ),
         Claim(
             "Near the optimum a projected step can end farther from it than it began.",
             "Step sizes at which this happens with the projection: "
             f"{' and '.join(_size(step) for step in np.asarray(results['steps'])[farther]) or 'none'}; without, "
             f"{'some step passes' if passed else 'no step even passes'} the optimum, at any angle or step size.",
-            bool(farther.any() and not passed),
+            holds_if(bool(farther.any() and not passed)),
+            "one player on a circle",
         ),
         Claim(
             "Leaving the projection out is like a learning rate that decays near the equilibrium.",
             "Share of the learning rate left at a right angle and at the optimum: "
             + _each(results, [f"{row[-1]:.3f} and {row[0]:.3f}" for row in share])
             + " (holds if it never increases towards the optimum, and is halved at one step size).",
-            bool((np.diff(share, axis=1) >= 0).all() and (share[:, 0] < share[:, -1] / 2).any()),
+            holds_if(
+                bool((np.diff(share, axis=1) >= 0).all() and (share[:, 0] < share[:, -1] / 2).any())
+            ),
+            "one player on a circle",
         ),
         Claim(
             "Leaving it out improves stability.",
             "Fifty players near the equilibrium of the exponential spectrum stay there up to a step size of "
             f"{_size(bounds['EigenGame'])} without the projection, of at most "
             f"{_size(max(results['spectrum']['steps']))} tried; with it up to {_size(bounds['EigenGame^R'])}.",
-            bounds["EigenGame"] > bounds["EigenGame^R"],
+            holds_if(bounds["EigenGame"] > bounds["EigenGame^R"]),
+            "50 players at the equilibrium, step sizes of Alg. 2",
         ),
         Claim(
             "Instability near the equilibrium may be why EigenGame does better than EigenGame^R on the "
             "exponential spectrum.",
             f"At the step sizes of the paper's grid the two end at most {apart:.2g} degrees apart (root mean "
             f"square, of all players or of the first; holds above the initial {results['beside']:.2f} degrees).",
-            apart > results["beside"],
+            holds_if(apart > results["beside"]),
+            "50 players at the equilibrium, step sizes of Alg. 2",
         ),
     ]
 

@@ -15,7 +15,7 @@ from reproduction import mnist_images
 from reproduction.base import Results, Run
 from reproduction.curves import rounded
 from reproduction.experiments.mnist_text import claims, reading, summary
-from reproduction.figures import draw_runs, panels
+from reproduction.figures import add_legend, draw_runs, panels
 from reproduction.products import (
     Products,
     Truth,
@@ -131,14 +131,16 @@ def _streaks_by(name: str) -> Callable[[Products], np.ndarray]:
 
 def draw(results: Results) -> Figure:
     """Draw streaks on the left and subspace distances on the right, one row per batch size."""
-    figure, axes = panels(2, rows=len(results["panels"]), width=5.6)
+    figure, axes = panels(2, rows=len(results["panels"]), width=3.6, height=2.4)
     for (left, right), (batch, panel) in zip(axes, results["panels"].items(), strict=True):
-        draw_runs(left, panel, "streak", unit="s")
-        draw_runs(right, panel, "distance", unit="s")
+        per = results["size"]["rows"] // int(batch)
+        draw_runs(left, panel, "streak", per=per)
+        draw_runs(right, panel, "distance", per=per)
         left.set_ylim(0, results["components"] * 1.04)
-        left.get_legend().remove()
         right.set_yscale("log")
-        right.set_ylim(1e-5, 1.2)
         left.set(title=f"batches of {batch}", ylabel="longest streak")
         right.set(title=f"batches of {batch}", ylabel="subspace distance")
+    for one in axes[-1]:
+        one.set_xlabel("passes")
+    add_legend(figure, next(iter(results["panels"].values()))["runs"])
     return figure

@@ -1,4 +1,4 @@
-"""Operations over width d: kernels, interpreted where there is no GPU, and plain products, compared with float64."""
+"""Operations over width d, by kernels (interpreted without a GPU) and plain products, compared with float64."""
 
 from functools import partial
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from reproduction import EXPERIMENTS, experiment, page
-from reproduction.base import Claim
+from reproduction.base import Claim, Verdict
 from reproduction.record import read_results
 from tests.reproduction.conftest import DOCS
 
@@ -46,8 +46,9 @@ def test_a_quick_run_writes_numbers_claims_and_figures(name, quick):
     claims = json.loads((folder / "claims.json").read_text())
     assert claims
     for claim in claims:
-        assert set(claim) == {"claim", "measured", "holds"}
-        assert isinstance(claim["holds"], bool)
+        assert set(claim) == {"claim", "measured", "verdict", "reading", "ours"}
+        assert claim["verdict"] in list(Verdict)
+        assert claim["reading"]
         assert claim["claim"].endswith(".")
         assert re.search(r"\d", claim["measured"])
     assert (folder / "figure.png").read_bytes()[:4] == b"\x89PNG"
@@ -79,13 +80,37 @@ def test_the_page_of_the_documentation_follows_from_the_stored_results():
     assert (DOCS / "reproduction.md").read_text() == made
 
 
-def test_a_table_marks_claims_that_do_not_hold():
-    table = page.claims_table(
-        [Claim("It is so | or not.", "1 < 2", False), Claim("It is.", "1", True)]
-    )
-    assert table.splitlines()[2:] == [
-        r"| It is so \| or not. | 1 < 2 | **no** |",
-        "| It is. | 1 | yes |",
+HOLDS, FAILS = (
+    Claim("It is so | or not.", "1 < 2", verdict, reading)
+    for verdict, reading in ((Verdict.HOLDS, "centred"), (Verdict.DOES_NOT_HOLD, "as given"))
+)
+OURS = Claim("It is ours.", "1", Verdict.HOLDS, "any", ours=True)
+OTHER = Claim("It is.", "1", Verdict.NOT_COMPARABLE, "another network")
+
+
+def test_a_table_shows_reading_and_verdict_and_marks_claims_that_do_not_hold():
+    assert page.claims_table([HOLDS, FAILS, OURS]).splitlines()[2:] == [
+        r"| It is so \| or not. | centred | 1 < 2 | holds |",
+        r"| It is so \| or not. | as given | 1 < 2 | **does not hold** |",
+        "| It is ours. (Our own claim.) | any | 1 | holds |",
+    ]
+
+
+def test_readings_that_disagree_are_one_claim_that_depends_on_the_reading():
+    assert page.verdicts([HOLDS]) == {HOLDS.claim: "holds"}
+    assert page.verdicts([HOLDS, HOLDS]) == {HOLDS.claim: "holds"}
+    assert page.verdicts([HOLDS, FAILS]) == {HOLDS.claim: page.DEPENDS}
+    assert page.verdicts([FAILS, HOLDS, FAILS]) == {HOLDS.claim: page.DEPENDS}
+
+
+def test_the_table_of_verdicts_counts_the_claims_of_the_paper():
+    table = page.verdict_table({"one": [HOLDS, FAILS, OURS], "two": [OTHER, FAILS]}, "{0}")
+    assert table.splitlines() == [
+        "| experiment | holds | does not hold | not comparable | depends on the reading |",
+        "|---|---|---|---|---|",
+        "| one |  |  |  | 1 |",
+        "| two |  | 1 | 1 |  |",
+        "| all | 0 | 1 | 1 | 1 |",
     ]
 
 

@@ -13,7 +13,7 @@ pytest.importorskip("matplotlib")
 
 import reproduction
 from reproduction import __main__ as program
-from reproduction.base import Claim
+from reproduction.base import Claim, holds_if
 from reproduction.figures import panels
 
 ROOT = Path(__file__).parents[2]
@@ -64,7 +64,12 @@ def substitute(fails=False):
 
     module.measure, module.draw = measure, draw
     module.claims = lambda results: [
-        Claim("It is 2.", f"it is {results['number']}.", results["number"] == 2)
+        Claim(
+            "It is 2.",
+            f"it is {results['number']}.",
+            holds_if(results["number"] == 2),
+            "as a number",
+        )
     ]
     module.summary = lambda results: f"The number is {results['number']}."
     module.reading = lambda results: "The paper has no number."
@@ -83,7 +88,8 @@ def test_it_writes_figure_numbers_claims_and_a_page(run, tmp_path):
     ended = run("counts", "--out", "found")
     assert ended.code == 0
     assert "counts, 0 s: counting" in ended.err
-    assert "yes" in ended.out
+    assert "holds: It is 2." in ended.out
+    assert "| counts | 1 |" in ended.out
     folder = tmp_path / "found" / "counts"
     names = {path.name for path in folder.iterdir()}
     assert names == {"results.json", "claims.json", "figure.png", "figure.svg"}
@@ -99,7 +105,7 @@ def test_an_experiment_that_fails_does_not_stop_the_others(run, tmp_path):
     assert "breaks: no data: give --data." in ended.err
     facts = json.loads(ended.out)
     assert facts["failed"] == {"breaks": "no data: give --data."}
-    assert facts["claims"]["counts"][0]["holds"] is False
+    assert facts["claims"]["counts"][0]["verdict"] == "does not hold"
     assert (tmp_path / program.OUTPUT / "counts" / "results.json").exists()
 
 
