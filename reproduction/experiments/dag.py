@@ -16,7 +16,6 @@ import numpy as np
 
 from eigengame import metrics, testing
 from eigengame.algorithms import Alpha
-from eigengame.algorithms._base import MAX_COUNT
 from eigengame.game import Rules, SymmetricRows, sphere
 from eigengame.game.utilities import gradients, rewards, utilities
 from reproduction.base import Claim, Results, Run, holds_if
@@ -79,7 +78,8 @@ def claims(results: Results) -> list[Claim]:
     wanted = np.triu(np.ones((k, k), bool), 1)
     graphs = [graph for kind in KINDS for graph in graphs_of(results, "hierarchy", kind)]
     same = all(np.array_equal(graph, graphs[0]) for graph in graphs)
-    path, orders = longest_path(graphs[0]), count_orders(graphs[0])
+    length, orders = longest_path(graphs[0]), count_orders(graphs[0])
+    path = "there is a cycle" if length is None else f"the longest path has {length} of {k} players"
     without = [graph for kind in KINDS for graph in graphs_of(results, "no hierarchy", kind)]
     after = ", ".join(map(str, moments))
     return [
@@ -93,8 +93,8 @@ def claims(results: Results) -> list[Claim]:
         Claim(
             "Parents broadcast in a fixed order.",
             f"The graphs after {after} updates are {'the same' if same else 'different'}. In the first, "
-            f"{orders} {'order has' if orders == 1 else 'orders have'} every parent before its children, and the "
-            f"longest path has {path} of {k} players (holds for one graph, with one order).",
+            f"{orders} {'order has' if orders == 1 else 'orders have'} every parent before its children, and "
+            f"{path} (holds for one graph, with one order).",
             holds_if(same and orders == 1),
             "fixed order: the order of the players, during the whole run",
         ),
@@ -153,13 +153,12 @@ def graphs_of(results: Results, game: str, kind: str) -> list[np.ndarray]:
 
 def longest_path(graph: np.ndarray) -> int | None:
     """Return the number of players on the longest path of a graph (k, k), or None if it has a cycle."""
-    k, reached, length = len(graph), np.ones(len(graph), bool), 0
-    while reached.any():
-        if length == k:
-            return None
-        length += 1
+    reached: Any = np.ones(len(graph), bool)
+    for length in range(len(graph) + 1):
+        if not reached.any():
+            return length
         reached = (graph & reached[:, None]).any(axis=0)
-    return length
+    return None
 
 
 def count_orders(graph: np.ndarray) -> int:
@@ -209,7 +208,7 @@ def _played(
     Players with `silent`, shape (k,), never broadcast.
     """
     # It never broadcasts by itself: `broadcast` decides here who does.
-    game = Alpha(STEP, lag=MAX_COUNT)
+    game = Alpha(STEP, lag=10**12)
 
     def update(_: Any, state: Any) -> Any:
         moved, _ = game.update(rows, state)

@@ -177,7 +177,7 @@ def slopes_of(results: Results) -> dict[str, float]:
     lengths = np.asarray(results["lengths"])
     short = lengths <= SHORT
     return {
-        name: log_slope(lengths[short], np.asarray(values)[short])
+        name: log_slope(lengths[short].tolist(), np.asarray(values)[short].tolist())
         for name, values in results["apart"].items()
     }
 
@@ -244,7 +244,7 @@ def _nearest(steps: dict[str, np.ndarray], count: int) -> Results:
                 continue
             found = nearest_point(tip)
             for name, end in (("landed", landed), ("great", great)):
-                apart = np.degrees(2 * np.arcsin(min(np.linalg.norm(end - found) / 2, 1.0)))
+                apart = np.degrees(2 * np.arcsin(min(float(np.linalg.norm(end - found)) / 2, 1.0)))
                 worst[name] = max(worst[name], float(apart))
     return {
         "positions": count,

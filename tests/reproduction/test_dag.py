@@ -64,6 +64,13 @@ def test_another_graph_at_a_later_moment_changes_the_verdict_on_the_order(stored
     order = dag.claims(results)[1]
     assert order.verdict is Verdict.DOES_NOT_HOLD
     assert "are different" in order.measured
+    results = stored("dag")
+    for kind in dag.KINDS:
+        for moment in results["changes"]["hierarchy"][kind]:
+            moment[5][0] = 0.1
+    order = dag.claims(results)[1]
+    assert order.verdict is Verdict.DOES_NOT_HOLD
+    assert "0 orders have every parent before its children, and there is a cycle" in order.measured
 
 
 @pytest.mark.parametrize(
