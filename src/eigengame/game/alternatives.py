@@ -35,8 +35,8 @@ def gram_schmidt_directions(rows: Rows, players: jax.Array) -> jax.Array:
     r"""Return $2M[\hat v_i - \sum_{j<i}\langle\hat v_i,\hat v_j\rangle\hat v_j]$ of each player, shape (k, d).
 
     The gradient (eq. ui_grad) with the Euclidean inner product in place of that of $M$. Updates along it solve PCA,
-    but it is not the gradient of any utility: its Jacobian $2M(I - \sum_{j<i}\hat v_j\hat v_j^\top)$ is in general not
-    symmetric. On $M = I$ it equals the gradient.
+    but it is not the gradient of any utility: its Jacobian $2M(I - \sum_{j<i}\hat v_j\hat v_j^\top)$ is in general
+    not symmetric. On $M = I$ it equals the gradient.
 
     Parameters
     ----------

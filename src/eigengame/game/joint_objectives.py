@@ -1,7 +1,7 @@
 r"""Objectives of all players together, from which the paper derives the utilities (Sec. PCA as an Eigen-Game).
 
-Functions of $R = \hat V^\top M \hat V$, shape (k, k), for orthonormal players. They do not depend on the order of the
-players.
+Functions of $R = \hat V^\top M \hat V$, shape (k, k), for orthonormal players. They do not depend on the order of
+the players.
 """
 
 from __future__ import annotations
