@@ -182,6 +182,25 @@ def test_a_parent_error_towards_another_parent_has_a_step_near_19_degrees():
         assert abs(best) == pytest.approx(theory.soft_step(t, 10.0)[0], abs=1e-3)
 
 
+def test_a_child_on_the_whole_sphere_is_lost_at_6_degrees_in_the_same_game():
+    # The best response on the sphere is the top eigenvector of the quadratic form of the utility.
+    m, e = np.diag([10.0, 9.0, 1.0]), np.eye(3)
+    towards = math.sqrt(0.99) * e[1] + 0.1 * e[2]
+
+    def child(degrees):
+        theta, form = math.radians(degrees), m.copy()
+        for parent in (math.cos(theta) * e[0] + math.sin(theta) * towards, e[1]):
+            form -= np.outer(m @ parent, m @ parent) / (parent @ m @ parent)
+        return math.degrees(math.acos(abs(np.linalg.eigh(form)[1][2, -1])))
+
+    degrees = np.linspace(0, 20, 2001)
+    found = np.array([child(one) for one in degrees])
+    assert degrees[np.argmax(found > 45)] == pytest.approx(6.38, abs=0.015)
+    assert math.degrees(math.asin(1 / 9)) == pytest.approx(6.38, abs=0.005)
+    assert found[degrees < 5].max() < 10
+    assert found[degrees > 8].min() > 80
+
+
 @given(seeds, st.integers(1, 4))
 @settings(max_examples=60, deadline=None)
 def test_accurate_parents_keep_the_childs_optimum_within_8c(seed, i):
