@@ -202,6 +202,32 @@ def certificate(
     )
 
 
+def rounding_angles(values: np.ndarray, floor: np.ndarray, k: int, level: float) -> np.ndarray:
+    """Return the bounds that exact eigenvectors would have for images with errors of at most `floor`, shape (k,).
+
+    Parameters
+    ----------
+    values, floor : arrays of shape (K,)
+        Eigenvalues, and bounds on the errors of the images.
+    k : int
+        Number of components.
+    level : float
+        Bound on the largest eigenvalue outside the players.
+    """
+    mixing, error = (floor[:, None] + floor[None, :]) / 2, float(np.linalg.norm(floor))
+    return angle_bounds(Block(values, mixing, np.full(values.size, error), floor, level), k)
+
+
+def tighter(one: Certificate, other: Certificate) -> Certificate:
+    """Return the first of two certificates of the same components, with the smaller bound of each component."""
+    known = {cluster.members: cluster.angle for cluster in other.clusters}
+    clusters = tuple(
+        replace(cluster, angle=min(cluster.angle, known.get(cluster.members, math.pi)))
+        for cluster in one.clusters
+    )
+    return replace(one, angle=np.minimum(one.angle, other.angle), clusters=clusters)
+
+
 def stored(found: Certificate, settled: np.ndarray, kept: np.ndarray) -> Certificate:
     """Return the certificate of players as they are stored, from that of the measured ones: angles add up.
 

@@ -9,10 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from eigengame.solver.certificate import Certificate
-from eigengame.solver.check import Goal, certify
+from eigengame.solver.certify_players import certify
 from eigengame.solver.events import Watcher
 from eigengame.solver.fit import Executor, LocalExecutor
 from eigengame.solver.frame import first_mean
+from eigengame.solver.goal import Goal
 from eigengame.solver.plan import Problem
 from eigengame.solver.result import Result, divisor
 from eigengame.solver.rounding import Rounding
@@ -59,6 +60,7 @@ def certify_model(
         rounding=Rounding.probable(
             options.dtype, d, plan.batch, rows / plan.batch, squares / frame.unit**2
         ),
+        dtype=options.dtype,
         in_float64=not source.on_device,
     )
     return certify(goal, model.players)

@@ -17,8 +17,8 @@ from scipy.linalg import eigh
 from eigengame.game.rows import DenseRows
 from eigengame.linalg.products import full_product
 from eigengame.solver.certificate import Certificate, certificate, stored
-from eigengame.solver.check import converged_status
 from eigengame.solver.float64_products import longest_sum
+from eigengame.solver.goal import converged_status
 from eigengame.solver.moments import (
     Moments,
     batch_moments,

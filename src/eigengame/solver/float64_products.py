@@ -78,7 +78,12 @@ class Products(NamedTuple):
 
 
 def products(
-    passes: Passes, block: np.ndarray, mean: np.ndarray | None, task: str = "measuring"
+    passes: Passes,
+    block: np.ndarray,
+    mean: np.ndarray | None,
+    task: str = "measuring",
+    *,
+    largest: float = 0.0,
 ) -> Products:
     """Return the products of the rows of `block` (K, d) with M by one pass over the data in float64.
 
@@ -91,6 +96,8 @@ def products(
         A guess of the mean to take M about; None takes M about zero.
     task : str
         Name of the pass, for progress.
+    largest : float
+        Largest eigenvalue of M as far as it is known, if no direction has this value.
     """
     exact = passes.in_float64(mean)
     place = exact.placement
@@ -119,7 +126,7 @@ def products(
         left = total * largest
     chain = longest_sum(exact, block.shape[1], int(batches))
     rounding = Rounding.worst(block.shape[1], chain, float(squares), left)
-    return Products(block, images, rounding.of_products(values, lengths2), rounding)
+    return Products(block, images, rounding.of_products(values, lengths2, largest), rounding)
 
 
 def longest_sum(exact: Passes, d: int, batches: int) -> int:

@@ -1,178 +1,276 @@
-r"""Random probes that search for a missed direction of larger variance than the players.
+r"""Random probes that bound the variance of every direction outside the players.
 
-Let $F$ be $M$ on the complement of the players' span, $\lambda$ its largest eigenvalue with unit eigenvector
-$u$, and $G$ a block of $r$ Gaussian probes. Then $\|GF^q\| \ge \|GF^qu\| = \lambda^q\|Gu\|$, and
-$\|Gu\|^2$ is a chi-squared variable with $r$ degrees of freedom. So with probability $1 - \delta$, for every
-$q$ at once,
+Let $V$ be $K$ orthonormal players that were fixed before the probes were looked at, $\Pi$ the projection on the
+complement of their span, $F = \Pi M\Pi$ with largest eigenvalue $\lambda$ and unit eigenvector $y$, and $G$ a block of
+$r$ Gaussian probes. If blocks $X_q$ are known with $X_qy = \lambda^qGy$, then for every polynomial $p$ of degree $t$
+with coefficients $a_q$
 
-$$\lambda^q\sqrt{\chi^2_r(\delta)} \le \|GF^q\|.$$
+$$|p(\lambda)|\,\|Gy\| = \|\sum_q a_qX_qy\| \le \|\sum_q a_qX_q\|,$$
 
-The spectral norm of the block is used instead of its longest row: many small directions together make each row
-long, but not the norm of the block.
+and $\|Gy\|^2$ is a chi-squared variable with $r$ degrees of freedom: with probability $1 - \delta$ it is at least
+$\chi^2_r(\delta)$. This is one event, whatever the polynomial, the number of passes or the players found later: the
+polynomial may be chosen afterwards. Powers $x^q$ and Chebyshev polynomials of intervals $[0, a]$ are tried.
+
+**Blocks.** $X_0 = G\Pi$, and $X_q = X_{q-1}M\Pi$ by one pass each. In the first pass the players are not known yet,
+and $P = GM$ is accumulated. Then $\tilde X_1 = P\Pi$ and $\tilde X_q = \tilde X_{q-1}M\Pi$ differ from the blocks that
+are wanted by the part of the probes in the players:
+
+$$\tilde X_q = X_q + (GV^\top)R_q,\qquad R_1 = VM\Pi,\quad R_q = R_{q-1}M\Pi.$$
+
+$R_q$ follows from the products of the Krylov space of the players, one pass later than $\tilde X_q$. Until
+then $R_qy = \lambda R_{q-1}y$ is used: the block depends on $\lambda$, and its norm is a convex function of it.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from scipy.optimize import brentq
 from scipy.stats import chi2
 
-from eigengame.linalg.autotune import jit_without_autotune
-from eigengame.linalg.orthonormal import norms
-from eigengame.linalg.products import full_product, measured_product
-from eigengame.sharding.gather import gather
+from eigengame.solver.krylov_space import KrylovSpace
+
+STREAM = 0x9E3779B97F4A7C15
+"""Part of the seed of all probes. Data that was drawn from a small seed is then independent of them."""
+
+FINENESS = 1.02
+"""Ratio of the ends of the intervals in which an eigenvalue is excluded."""
+
+INTERVALS = 0.97 * np.geomspace(1 / 32, 1, 11)
+"""Intervals of Chebyshev polynomials, as shares of the level that is already known."""
+
+LARGEST_DEGREE = 6
+"""Largest degree of a polynomial."""
 
 
-class Probes(NamedTuple):
-    """Random directions outside the players, powered by M.
+def draw_probes(seed: int, count: int, d: int) -> np.ndarray:
+    """Return Gaussian probes (count, d) in float64."""
+    return np.random.default_rng([STREAM, seed]).standard_normal((count, d))
+
+
+@dataclass(frozen=True)
+class Probes:
+    r"""Powers of M on random probes outside fixed players.
 
     Attributes
     ----------
-    directions : array of shape (r, d)
-        Unit rows, on the host or on the device, like the players.
-    logs : array of shape (r,)
-        Logarithm of the length each would have if it had not been scaled.
-    sizes : tuple of float
-        Logarithm of the block's spectral norm before the first product and after each.
-    level : float
-        Smallest bound so far on the largest eigenvalue outside the players.
+    players : array of shape (K, d)
+        $V$, orthonormal.
+    blocks : tuple of arrays of shape (r, d)
+        $\tilde X_0, \dots, \tilde X_t$.
+    shares : array of shape (r, K) or None
+        $GV^\top$; None if the players were known before the first product, so that $\tilde X_q = X_q$.
+    residuals : tuple of arrays of shape (K, d)
+        $R_1, R_2, \dots$ as far as they are known.
+    errors : tuple of float
+        Bounds $\eta_j$: the computed block of degree q is off by at most $\sum_{j \le q}\eta_j\lambda^{q-j}$.
     """
 
-    directions: Any
-    logs: np.ndarray
-    sizes: tuple[float, ...]
-    level: float
+    players: np.ndarray
+    blocks: tuple[np.ndarray, ...]
+    shares: np.ndarray | None = None
+    residuals: tuple[np.ndarray, ...] = ()
+    errors: tuple[float, ...] = field(default=(0.0,))
+
+    @classmethod
+    def outside(cls, players: np.ndarray, draws: np.ndarray) -> Probes:
+        """Return probes (r, d) without any product so far."""
+        return cls(players, (_outside(draws, players),))
+
+    @classmethod
+    def after_first_pass(
+        cls, players: np.ndarray, draws: np.ndarray, images: np.ndarray, error: float
+    ) -> Probes:
+        """Return probes (r, d) whose images $GM$ (r, d) were accumulated before the players were known.
+
+        `error` bounds the Frobenius norm of the error of the images.
+        """
+        blocks = (_outside(draws, players), _outside(images, players))
+        return cls(players, blocks, draws @ players.T, (), (0.0, error))
+
+    @property
+    def count(self) -> int:
+        """Number of probes r."""
+        return len(self.blocks[0])
 
     @property
     def powers(self) -> int:
-        """Products with M so far."""
-        return len(self.sizes) - 1
+        """Number of products with M so far."""
+        return len(self.blocks) - 1
+
+    def block(self) -> np.ndarray:
+        """Return unit directions (r, d) for the next product."""
+        return self.blocks[-1] / self._lengths()[:, None]
+
+    def multiplied(self, directions: np.ndarray, images: np.ndarray, floor: np.ndarray) -> Probes:
+        """Return the probes after one more product.
+
+        Parameters
+        ----------
+        directions : array of shape (r, d)
+            `block()`, rounded to the precision of the pass.
+        images : array of shape (r, d)
+            Its product with M.
+        floor : array of shape (r,)
+            Bounds on the errors of the images.
+        """
+        lengths = self._lengths()
+        rounded = float(np.linalg.norm((directions - self.block()) * lengths[:, None]))
+        block = _outside(images * lengths[:, None], self.players)
+        # A rounded direction has a part in the players as well, whose product with M has a part outside.
+        *before, last = self.errors
+        errors = (*before, last + 2 * rounded, float(np.linalg.norm(floor * lengths)))
+        return replace(self, blocks=(*self.blocks, block), errors=errors)
+
+    def with_space(self, space: KrylovSpace) -> Probes:
+        """Return the probes with all residuals that follow from the products of a space with the players in it."""
+        if self.shares is None:
+            return self
+        found, errors = list(self.residuals), list(self.errors)
+        while len(found) < self.powers:
+            images, rest = space.image_of(found[-1] if found else self.players)
+            missing = float(np.linalg.norm(self.shares @ rest, 2))
+            if found and missing > 1e-3 * float(np.linalg.norm(self.shares @ found[-1], 2)):
+                break  # the space does not hold them yet
+            errors[len(found)] += missing
+            noise = float(np.linalg.norm(self.shares, 2) * np.linalg.norm(space.floor))
+            errors[len(found) + 1] += noise
+            found.append(_outside(images, self.players))
+        return replace(self, residuals=tuple(found), errors=tuple(errors))
+
+    def level(self, risk: float) -> float:
+        """Return a bound on the largest eigenvalue outside the players that fails with probability `risk`.
+
+        It is infinite if there are no products yet.
+        """
+        if self.powers == 0 or (self.shares is not None and not self.residuals):
+            return math.inf
+        scale = float(np.linalg.norm(self._exact(1)[0], 2))
+        least = math.sqrt(chi2.ppf(risk, df=self.count))
+        if scale == 0:
+            return 0.0
+        norms = _Norms.of(self, scale)
+        best = (1 + self.errors[1] / scale) / least  # of the first power, in units of scale
+        for power in range(2, norms.degree + 1):
+            monomial = np.zeros(power + 1)
+            monomial[-1] = 1
+            best = norms.excluded(monomial, best, least)
+        for degree in range(max(2, norms.degree - 1), norms.degree + 1):
+            for end in best * INTERVALS:
+                best = norms.excluded(_chebyshev(degree, end), best, least, end)
+        return best * scale
+
+    def _lengths(self) -> np.ndarray:
+        """Return the lengths of the rows of the last block, 1 for zero rows, shape (r,)."""
+        lengths = np.linalg.norm(self.blocks[-1], axis=1)
+        return np.where(lengths > 0, lengths, 1)
+
+    def _exact(self, power: int) -> tuple[np.ndarray, np.ndarray | None]:
+        r"""Return $X_q$, or $\tilde X_q$ and the matrix $(GV^\top)R_{q-1}$ that $\lambda$ times is to be subtracted."""
+        block = self.blocks[power]
+        if self.shares is None or power == 0:
+            return block, None
+        if power <= len(self.residuals):
+            return block - self.shares @ self.residuals[power - 1], None
+        return block, self.shares @ self.residuals[power - 2]
 
 
-def draw_probes(seed: int, count: int, players: Any) -> Probes:
-    """Return Gaussian probes, their part along the players removed."""
-    shape = (count, players.shape[1])
-    draws: Any = (
-        np.random.default_rng(seed).standard_normal(shape)
-        if isinstance(players, np.ndarray)
-        else jax.random.normal(jax.random.key(seed), shape, players.dtype)
-    )
-    unit, logs = _scaled(outside(draws, players), np.zeros(count))
-    return Probes(unit, logs, (_size(unit, logs),), math.inf)
+@dataclass(frozen=True)
+class _Norms:
+    """Norms of polynomials of blocks, in a unit in which M is divided by a scale.
 
-
-def powered(probes: Probes, images: Any, players: Any, *, risk: float, error: float) -> Probes:
-    """Return the probes after one more product with M, with the level they show.
-
-    Parameters
+    Attributes
     ----------
-    probes : Probes
-    images : array of shape (r, d)
-        M times the directions of the probes.
-    players : array of shape (K, d)
-    risk : float
-        Chance that is allowed for the level to be too small.
-    error : float
-        Bound on the rounding error of the product of a unit vector.
+    gram : array of shape (t + 2, r, t + 2, r)
+        Inner products of the rows of all blocks; the last is that of the lagging matrix.
+    errors : array of shape (t + 1,)
+    degree : int
+        The largest degree t.
+    lagging : bool
+        Whether the block of the largest degree depends on the eigenvalue.
     """
-    unit, logs = _scaled(outside(images, players), probes.logs)
-    sizes = (*probes.sizes, _size(unit, logs))
-    level = missed_level(sizes, len(logs), risk, error)
-    return Probes(unit, logs, sizes, min(probes.level, level))
+
+    gram: np.ndarray
+    errors: np.ndarray
+    degree: int
+    lagging: bool
+
+    @classmethod
+    def of(cls, probes: Probes, scale: float) -> _Norms:
+        exact = len(probes.residuals) if probes.shares is not None else probes.powers
+        degree = min(exact + 1 if probes.shares is not None else exact, probes.powers)
+        degree = min(degree, LARGEST_DEGREE)
+        blocks, lag = [], None
+        for power in range(degree + 1):
+            block, lag = probes._exact(power)
+            blocks.append(block / scale**power)
+        blocks.append(np.zeros_like(blocks[0]) if lag is None else lag / scale ** (degree - 1))
+        stacked = np.concatenate(blocks)
+        gram = (stacked @ stacked.T).reshape(degree + 2, probes.count, degree + 2, probes.count)
+        errors = np.array([error / scale**j for j, error in enumerate(probes.errors)])
+        return cls(gram, errors[: degree + 1], degree, lag is not None)
+
+    def excluded(
+        self, polynomial: np.ndarray, best: float, least: float, end: float = 0.0
+    ) -> float:
+        """Return the smallest level that a polynomial shows, from `best` downwards.
+
+        The polynomial increases from `end` on. In each interval the norm is largest at one of the ends.
+        """
+        norm = self._norm(polynomial)
+        upper, above = best, norm(best)
+        while (lower := upper / FINENESS) > end:
+            below = norm(lower)
+            value = abs(float(np.polynomial.polynomial.polyval(lower, polynomial)))
+            if value * least <= max(above, below) + self._error(polynomial, upper):
+                break
+            upper, above = lower, below
+        return upper
+
+    def _norm(self, polynomial: np.ndarray) -> Callable[[float], float]:
+        """Return the norm of a polynomial of the blocks as a function of the eigenvalue outside."""
+        top = len(polynomial) - 1
+        weights = np.zeros(self.degree + 2)
+        weights[: top + 1] = polynomial
+        fixed = np.einsum("i,iajb,j->ab", weights, self.gram, weights)
+        # The rounding of the inner products, relative to the largest term.
+        sizes = np.abs(weights) * np.sqrt(np.einsum("iaia->i", self.gram))
+        noise = 1e-14 * float(np.sum(sizes)) ** 2
+        if top < self.degree or not self.lagging:
+            constant = _root(fixed, noise)
+            return lambda value: constant
+        last = -polynomial[-1]
+        mixed = last * np.einsum("i,iab->ab", weights, self.gram[:, :, -1])
+        square = last**2 * self.gram[-1, :, -1]
+        return lambda value: _root(fixed + value * (mixed + mixed.T) + value**2 * square, noise)
+
+    def _error(self, polynomial: np.ndarray, value: float) -> float:
+        """Return a bound on the error of the norm, for eigenvalues up to `value`."""
+        sizes, total = np.abs(polynomial), 0.0
+        for j in range(len(sizes)):
+            powers = value ** np.arange(len(sizes) - j)
+            total += self.errors[j] * float(sizes[j:] @ powers)
+        return total
 
 
-def missed_level(sizes: tuple[float, ...], count: int, risk: float, error: float = 0.0) -> float:
-    r"""Return $\mu$ with $P[\lambda_{max}(F) > \mu] \le$ `risk`, from the norms of powered probes.
+def _root(square: np.ndarray, noise: float) -> float:
+    """Return the spectral norm of a block from its inner products."""
+    return math.sqrt(max(float(np.linalg.eigvalsh(square)[-1]), 0.0) + noise)
 
-    With products that are off by at most `error` for a unit vector, the computed block $C_q$ differs from the
-    exact one by at most $\eta\sqrt r\sum_{j=1}^q\lambda^{q-j}\|C_{j-1}\|$. So $\lambda$ is at most the positive
-    root of
 
-    $$\lambda^q\sqrt{\chi^2_r(\delta)} = \|C_q\| + \eta\sqrt r\sum_{j=1}^q\lambda^{q-j}\|C_{j-1}\|.$$
+def _chebyshev(degree: int, end: float) -> np.ndarray:
+    """Return the coefficients of the Chebyshev polynomial of [0, end], the constant first."""
+    series = np.polynomial.Chebyshev.basis(degree, domain=[0, end])
+    return series.convert(kind=np.polynomial.Polynomial).coef
 
-    Parameters
-    ----------
-    sizes : tuple of q + 1 floats
-        Logarithms of $\|C_0\|, \dots, \|C_q\|$.
-    count : int
-        $r$, the number of probes.
-    risk : float
-        $\delta$, the chance that is allowed.
-    error : float
-        $\eta$.
+
+def _outside(block: np.ndarray, players: np.ndarray) -> np.ndarray:
+    """Return a block (r, d) without its part in the span of orthonormal players (K, d).
+
+    Subtracted twice: once leaves a part of the size of the rounding of what is subtracted.
     """
-    powers, least = len(sizes) - 1, math.log(chi2.ppf(risk, df=count)) / 2
-    slack = math.log(error) + math.log(count) / 2 if error > 0 else -math.inf
-    # Divided by the left side, every term falls in the logarithm of lambda: one root.
-    terms = [(sizes[-1], powers)] + [(slack + sizes[j - 1], j) for j in range(1, powers + 1)]
-    terms = [(term - least, power) for term, power in terms if term > -math.inf]
-    if not terms:
-        return 0.0
-
-    def excess(log: float) -> float:
-        return math.fsum(math.exp(min(term - power * log, 700)) for term, power in terms) - 1
-
-    # One term alone makes more than 1 at the left end, all together less than 1 at the right one.
-    low = max(term / power for term, power in terms) - 1e-9
-    high = max((term + math.log(len(terms))) / power for term, power in terms) + 1e-9
-    return math.exp(brentq(excess, low, high) + 1e-9)
-
-
-def outside(directions: Any, players: Any) -> Any:
-    """Return directions (r, d) without their part in the span of orthonormal players (K, d).
-
-    Subtracted twice: once leaves a part of the size of the rounding of what is subtracted, which is large
-    where a direction lies mostly within the span.
-    """
-    if not isinstance(players, np.ndarray):
-        return _outside_there(directions, players)
     for _ in range(2):
-        directions = directions - (directions @ players.T) @ players
-    return directions
-
-
-@jit_without_autotune
-def _outside_there(directions: jax.Array, players: jax.Array) -> jax.Array:
-    """On-device version of `outside`."""
-    for _ in range(2):
-        inside = full_product(directions, players.T)
-        directions = directions - full_product(inside, players)
-    return directions
-
-
-def _scaled(directions: Any, logs: np.ndarray) -> tuple[Any, np.ndarray]:
-    """Return unit probes, and the logarithms of their lengths added up."""
-    if isinstance(directions, np.ndarray):
-        # By the largest entry first: squares stay in range.
-        largest = np.abs(directions).max(axis=1, keepdims=True)
-        shrunk = directions / np.where(largest > 0, largest, 1)
-        lengths = np.linalg.norm(shrunk, axis=1, keepdims=True)
-        unit, lengths = shrunk / np.where(lengths > 0, lengths, 1), (largest * lengths)[:, 0]
-    else:
-        unit, lengths = _unit_there(directions)
-    with np.errstate(divide="ignore"):
-        return unit, logs + np.log(gather(lengths).astype(np.float64))
-
-
-@jit_without_autotune
-def _unit_there(directions: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Return unit rows, zero rows as they are, and the lengths they had."""
-    lengths = norms(directions)
-    return directions / jnp.where(lengths > 0, lengths, 1), lengths[:, 0]
-
-
-def _size(unit: Any, logs: np.ndarray) -> float:
-    """Return the logarithm of the spectral norm of probes as they would be if they had not been scaled."""
-    shift = float(logs.max())
-    if not math.isfinite(shift):
-        return -math.inf
-    host = isinstance(unit, np.ndarray)
-    gram = unit @ unit.T if host else gather(measured_product(unit, unit)).astype(np.float64)
-    weights = np.exp(logs - shift)
-    largest = np.linalg.eigvalsh(weights[:, None] * gram * weights)[-1]
-    return shift + math.log(max(float(largest), 1e-300)) / 2
+        block = block - (block @ players.T) @ players
+    return block

@@ -1,9 +1,9 @@
 """Refinement: further passes over the data, until the certificate meets the tolerance.
 
-Passes that improve the players run in the precision of the updates, and their bounds include its rounding. When the
-bounds meet the tolerance, random probes search for missed directions. If only rounding prevents this, because
-components are close or the tolerance is small, the players are first measured and rotated once more in float64
-(`float64_products`).
+Each pass multiplies two blocks by M. The residual directions of the players extend a Krylov space, in which the
+players are settled (`krylov_space`). The random probes are multiplied once more, and bound what lies outside of the
+players (`probes`). So every pass ends with a certificate. Passes are in the precision of the updates if its rounding
+leaves room for the tolerance, and in float64 otherwise.
 """
 
 from __future__ import annotations
@@ -13,128 +13,273 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from eigengame.sharding.gather import gather
-from eigengame.solver.certificate import Certificate
-from eigengame.solver.check import Checked, Goal, check, converged_status
+from eigengame.solver import float64_products as float64
+from eigengame.solver.block_products import multiply, rounded_to
+from eigengame.solver.certificate import Certificate, certificate, rounding_angles, stored, tighter
+from eigengame.solver.goal import RISK, Goal, converged_status
+from eigengame.solver.krylov_space import (
+    KrylovSpace,
+    extended,
+    fresh_directions,
+    krylov_space,
+    residuals,
+    truncated,
+)
 from eigengame.solver.moments import Moments
 from eigengame.solver.outcome import Outcome, Status
 from eigengame.solver.passes import Passes
-from eigengame.solver.products import Refined, improve, measure
+from eigengame.solver.probes import Probes, draw_probes
+from eigengame.solver.refine_on_device import Refinement, refine_on_device
 from eigengame.solver.rounding import Rounding
+
+PROBES = 32
+"""Number of random probes."""
+
+ROOM = 0.5
+"""Share of the tolerance that rounding may take in passes in the precision of the updates."""
+
+MOST_SPACE = 2**27
+"""Largest size of the directions of a Krylov space: 1 GiB, and as much again for their products."""
+
+STALLED = 3
+"""Passes without progress after which a refinement ends."""
 
 DEVICE_BYTES = 2**30
 """Bytes that rows, players and products may take in float64 on a device that computes the rows."""
 
 
-class Refinement(NamedTuple):
-    """Refined players.
+class ProbeImages(NamedTuple):
+    """Probes (r, d) and their products with M (r, d) from the first pass, with a bound on the error of the latter."""
+
+    draws: np.ndarray
+    images: np.ndarray
+    error: float
+
+
+class _Step(NamedTuple):
+    """A refinement after a pass.
 
     Attributes
     ----------
-    players : array of shape (K, d)
-        The first k are the components.
+    space : KrylovSpace
+    probes : Probes or None
+        None if nothing lies outside the players.
     certificate : Certificate
-    outcome : Outcome
+    precise : bool
+        Whether passes are in float64.
     """
 
-    players: np.ndarray
+    space: KrylovSpace
+    probes: Probes | None
     certificate: Certificate
-    outcome: Outcome
+    precise: bool
 
 
-def refine(goal: Goal, players: jax.Array, *, route: str, used: int) -> Refinement:
-    """Refine the players by further passes, after `used` passes already made."""
-    now = measure(goal.passes, players, goal.mean)
-    best, ideal, used = now, goal.ideal(now), used + 1
-    checked: Checked | None = None
-    spent = Status.PASSES_MADE if goal.tol is None else Status.PASSES_SPENT
-    status: Status | None = spent
-    aim, looks = goal, 0
+def refine(
+    goal: Goal,
+    players: jax.Array,
+    *,
+    route: str,
+    used: int,
+    values: np.ndarray | None = None,
+    first: ProbeImages | None = None,
+) -> Refinement:
+    """Refine the players by further passes, after `used` passes already made.
+
+    Parameters
+    ----------
+    goal : Goal
+    players : array of shape (K, d)
+    route : str
+        Route of the outcome.
+    used : int
+    values : array of shape (K,), optional
+        Estimates of the eigenvalues, from which the precision of the first pass is chosen.
+    first : ProbeImages, optional
+        Of the passes already made.
+    """
+    if not goal.on_host(players):
+        return refine_on_device(goal, players, route=route, used=used)
+    count = len(players)
+    now, used = _begin(goal, gather(players), values, first), used + 1
+    best, stalled = now, 0
     while True:
-        best, ideal, used, floor = _improved(aim, best, ideal, used)
-        if used >= goal.max_passes or goal.passes.stopped or not (aim.met(ideal) or floor):
+        status = _status(goal, now, used, stalled)
+        if status is not None:
             break
-        looks += 1
-        # Without clusters: components that float32 cannot separate, float64 usually can.
-        plain = aim.tol is not None and bool((goal.certify(best).angle <= aim.tol).all())
-        checked = check(goal, best, used, looks, precise=not plain)
-        used = checked.used
-        status = _status(
-            goal, checked.certificate, spent if used >= goal.max_passes else None, floor
-        )
-        worst = float(np.max(checked.certificate.group_angle[: goal.determined], initial=0))
-        if status is not None or goal.passes.stopped:
-            break
-        # The probes allow larger missed directions than assumed: smaller residuals compensate.
-        assert goal.tol is not None
-        assert aim.tol is not None
-        status, aim = spent, replace(goal, tol=aim.tol * 0.5 * goal.tol / worst)
+        after = _next(goal, now, count)
+        used += 1
+        stalled = 0 if _progress(best.certificate, after.certificate) else stalled + 1
+        if _merit(after.certificate) <= _merit(best.certificate):
+            best = after
+        now = after
     if goal.passes.stopped:
         status = Status.STOPPED
-    if checked is None:
-        checked = Checked(goal.certify(best), gather(best.players.directions), used)
-    outcome = Outcome(status or spent, route, used)
-    return Refinement(checked.players, checked.certificate, outcome)
+    kept = best.space.directions[:count].astype(goal.dtype)
+    return Refinement(kept, best.certificate, Outcome(status, route, used))
 
 
-def _status(goal: Goal, found: Certificate, spent: Status | None, floor: bool) -> Status | None:
-    """Return the status after a check, or None if further passes can help.
+def _begin(
+    goal: Goal, players: np.ndarray, values: np.ndarray | None, first: ProbeImages | None
+) -> _Step:
+    """Measure the players, and the probes with them, by one pass."""
+    start = float64.orthonormal(players)
+    count, d = start.shape
+    precise = np.dtype(goal.dtype) == np.float64
+    if values is not None and goal.tol is not None and not precise:
+        floor = goal.rounding.of_products(values)
+        least = rounding_angles(values, floor, goal.k, float(values[-1]))
+        precise = bool((least[: goal.determined] > ROOM * goal.tol).any())
+    if not precise:
+        start = rounded_to(start, goal.dtype)
+    fixed = float64.orthonormal(start)
+    probes = None
+    if count < d:
+        probes = (
+            Probes.outside(fixed, draw_probes(goal.seed, PROBES, d))
+            if first is None
+            else Probes.after_first_pass(fixed, *first)
+        )
+    block = start if probes is None else np.concatenate([start, probes.block()])
+    found, others = multiply(goal, block, precise=precise).split(count)
+    space = krylov_space(*found)
+    if probes is not None:
+        probes = probes.multiplied(*others).with_space(space)
+    return _Step(space, probes, _certified(goal, space, probes, count), precise)
 
-    `spent` is the status if no passes are left; `floor` is whether players cannot be improved.
+
+def _next(goal: Goal, now: _Step, count: int) -> _Step:
+    """Make one more pass: over residual directions, or over all players if float64 is needed from here on."""
+    space, probes, precise = now.space, now.probes, now.precise
+    largest = float(space.values[0])
+    again = not precise and _rounding_is_too_large(goal, now)
+    if again:
+        assert probes is not None
+        directions = _together(space.directions[:count], probes.players)
+        precise = True
+    else:
+        directions = fresh_directions(space, count)
+        if not precise:
+            directions = rounded_to(directions, goal.dtype)
+    block = directions if probes is None else np.concatenate([directions, probes.block()])
+    found, others = multiply(goal, block, precise=precise, largest=largest).split(len(directions))
+    space = krylov_space(*found) if again else extended(space, *found)
+    if probes is not None:
+        probes = probes.multiplied(*others).with_space(space)
+        if len(space.directions) > max(4 * count, MOST_SPACE // directions.shape[1]):
+            space = truncated(space, probes.players, 2 * count)
+    return _Step(space, probes, _certified(goal, space, probes, count), precise)
+
+
+def measured_players(goal: Goal, players: np.ndarray) -> Certificate:
+    """Certify given players (K, d) in float64, by one pass and further ones of the probes while these help.
+
+    The players are rotated to the eigenvectors within their span; the angle of this rotation is added.
     """
+    goal = replace(goal, dtype=np.float64)
+    now, used, count = _begin(goal, players, None, None), 1, len(players)
+    while used < goal.max_passes and now.probes is not None and not goal.passes.stopped:
+        probes = now.probes
+        found = multiply(
+            goal, probes.block(), precise=True, largest=float(now.space.values[0]), task="probes"
+        )
+        probes, used = probes.multiplied(*found), used + 1
+        after = _certified(goal, now.space, probes, count)
+        done = after.level > 0.98 * now.certificate.level
+        now = now._replace(probes=probes, certificate=after)
+        if done:
+            break
+    return stored(now.certificate, now.space.directions, players)
+
+
+def _together(players: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Return orthonormal directions of the span of both blocks, the players first."""
+    rest = others
+    for _ in range(2):
+        rest = rest - (rest @ players.T) @ players
+    _, sizes, rows = np.linalg.svd(rest, full_matrices=False)
+    return float64.orthonormal(np.concatenate([players, rows[sizes > 1e-12]]))
+
+
+def _rounding_is_too_large(goal: Goal, now: _Step) -> bool:
+    """Return whether the rounding of the images alone keeps a component above the tolerance."""
+    if goal.tol is None:
+        return False
+    space = now.space
+    level = now.certificate.level * goal.scale
+    least = rounding_angles(space.values, space.floor, goal.k, min(level, float(space.values[-1])))
+    return bool((least[: goal.determined] > goal.tol).any())
+
+
+def _certified(goal: Goal, space: KrylovSpace, probes: Probes | None, count: int) -> Certificate:
+    """Return the certificate of the components as they are stored."""
+    level = (
+        -math.inf
+        if probes is None or len(space.directions) == space.directions.shape[1]
+        else probes.level(RISK)
+    )
+    options: dict[str, Any] = {
+        "scale": goal.scale,
+        "confidence": 1.0 if probes is None else 1 - RISK,
+        "probes": 0 if probes is None else probes.count,
+        "powers": 0 if probes is None else probes.powers,
+        "tol": goal.tol,
+    }
+    found = certificate(*space[:2], goal.k, floor=space.floor, level=level, **options)
+    if count < len(space.directions) and math.isfinite(level):
+        part = space.first(count)
+        higher = _level_with(space, count, level)
+        few = certificate(*part[:2], goal.k, floor=part.floor, level=higher, **options)
+        found = tighter(found, few)
+    players = space.directions[:count]
+    return stored(found, players, players.astype(goal.dtype))
+
+
+def _level_with(space: KrylovSpace, count: int, level: float) -> float:
+    """Return a bound on the largest eigenvalue outside the first players, from that outside the space.
+
+    The other directions of the space have values up to that of the next one, and are coupled to the outside by
+    their residuals.
+    """
+    value = float(space.values[count])
+    coupling = float(np.linalg.norm(residuals(space, len(space.directions))[count:], 2))
+    coupling += float(np.linalg.norm(space.floor[count:]))
+    half = (value - level) / 2
+    return (value + level) / 2 + math.hypot(half, coupling)
+
+
+def _status(goal: Goal, now: _Step, used: int, stalled: int) -> Status | None:
+    """Return the status after a pass, or None if further passes can help."""
+    found = now.certificate
     if (converged := converged_status(found, goal.tol, goal.determined)) is not None:
         return converged
-    if floor:
+    if goal.passes.stopped:
+        return Status.STOPPED
+    if used >= goal.max_passes:
+        return Status.PASSES_MADE if goal.tol is None else Status.PASSES_SPENT
+    complete = now.space.directions.shape[0] == now.space.directions.shape[1]
+    if stalled < STALLED and not complete:
+        return None
+    if goal.tol is None:
         return Status.FLOOR_REACHED
-    if spent is not None:
-        return spent
-    hopeless = (
-        found.kind != "certified"
-        or float(np.max(found.group_angle[: goal.determined], initial=0)) >= math.pi / 2
-    )
-    return Status.UNPROVEN if hopeless else None
+    least = rounding_angles(now.space.values, now.space.floor, goal.k, -math.inf)
+    limited = (least[: goal.determined] > ROOM * goal.tol).any()
+    return Status.FLOOR_REACHED if complete or limited else Status.UNPROVEN
 
 
-def _improved(
-    goal: Goal, best: Refined, found: Certificate, used: int
-) -> tuple[Refined, Certificate, int, bool]:
-    """Make passes until the ideal certificate meets the goal, passes run out, or rounding prevents progress.
-
-    Returns the best players, their ideal certificate, the passes used, and whether rounding ended it.
-    """
-    now, stalled, dtype = best, 0, best.players.directions.dtype
-    while used < goal.max_passes and not goal.met(found) and not goal.passes.stopped:
-        now, used = improve(goal.passes, now, goal.mean), used + 1
-        after = goal.ideal(now)
-        stalled = 0 if _improved_enough(found, after) else stalled + 1
-        if _merit(after) < _merit(found):
-            best, found = now, after
-        if stalled >= 2 and _at_floor(found, dtype):
-            return best, found, used, True
-    return best, found, used, False
+def _merit(found: Certificate) -> float:
+    """Return the sum of the bounds: smaller is better."""
+    return float(np.sum(found.group_angle))
 
 
-def _merit(found: Certificate) -> tuple[float, float]:
-    """Return the largest bound, and the largest residual relative to its variance."""
-    # Relative to its own variance: a much larger first component would hide progress of the others.
-    least = float(np.finfo(np.float32).eps) * max(float(found.rayleigh[0]), 1e-300)
-    unsettled = found.residual / np.maximum(found.rayleigh, least)
-    return float(np.max(found.group_angle)), float(np.max(unsettled))
-
-
-def _improved_enough(before: Certificate, after: Certificate) -> bool:
-    """Return whether a pass reduced the worst bound or residual by 20 %."""
-    pairs = zip(_merit(before), _merit(after), strict=True)
-    return any(new < 0.8 * old for old, new in pairs)
-
-
-def _at_floor(found: Certificate, dtype: Any) -> bool:
-    """Return whether residuals are down to what the dtype can resolve."""
-    floor = 1e3 * float(jnp.finfo(dtype).eps) * found.rayleigh[0]
-    return bool(np.median(found.residual) <= floor)
+def _progress(before: Certificate, after: Certificate) -> bool:
+    """Return whether a pass improved a bound, a residual or the level by a noticeable part."""
+    bounds = (after.group_angle < 0.8 * before.group_angle).any()
+    settled = np.max(after.residual) < 0.8 * np.max(before.residual)
+    return bool(bounds or settled or after.level < 0.95 * before.level)
 
 
 def play_rounding(passes: Passes, moments: Moments, rows: int, dtype: Any) -> Rounding:

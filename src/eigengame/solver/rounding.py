@@ -110,7 +110,9 @@ class Rounding:
         scores, sums = (LAMBDA * math.sqrt(length + OPERATIONS) for length in (width, size))
         return cls(scores * unit, (sums + batches) * unit, trace)
 
-    def of_products(self, values: np.ndarray, lengths2: np.ndarray | None = None) -> np.ndarray:
+    def of_products(
+        self, values: np.ndarray, lengths2: np.ndarray | None = None, largest: float = 0.0
+    ) -> np.ndarray:
         r"""Return $\rho$, a bound on the error of each product of unit vectors, shape (K,).
 
         Parameters
@@ -119,9 +121,11 @@ class Rounding:
             $v_i^\top M v_i$.
         lengths2 : array of shape (K,), optional
             $\|s_i\|^2$, squares of the scores that were summed; by default the values, as of rows about their mean.
+        largest : float
+            $\theta_1$ as far as it is known, if no direction has this value.
         """
         values = np.maximum(values, 0)
         summed = values if lengths2 is None else np.maximum(lengths2, values)
-        largest = float(values.max(initial=0))
+        largest = float(values.max(initial=largest))
         roots = (np.sqrt(summed) + np.sqrt(summed - values)) * math.sqrt(self.trace)
         return self.scores * math.sqrt(largest * self.trace) + self.sums * roots

@@ -6,9 +6,9 @@ import numpy as np
 
 from eigengame.sharding.gather import gather
 from eigengame.solver import stream as streams
-from eigengame.solver.check import Goal
 from eigengame.solver.covariance import solve_covariance
 from eigengame.solver.forgetting import faded_passes, refuse_unless_fading
+from eigengame.solver.goal import Goal
 from eigengame.solver.options import Options
 from eigengame.solver.outcome import Outcome, Status
 from eigengame.solver.passes import Passes
@@ -62,9 +62,16 @@ def _solve_remembered(plan: Plan, passes: Passes) -> Found:
         tol=options.tol,
         seed=options.seed + 2,
         rounding=play_rounding(passes, stream.moments, stream.rows, options.dtype),
+        dtype=options.dtype,
         in_float64=measures_in_float64(passes, plan.players),
     )
-    refined = refine(goal, stream.state.memory.players, route="remembered, then refined", used=1)
+    refined = refine(
+        goal,
+        stream.state.memory.players,
+        route="remembered, then refined",
+        used=1,
+        values=gather(stream.state.memory.strengths).astype(np.float64),
+    )
     stream = streams.gathered(stream, d, passes.placement)
     return Found(
         players=refined.players[:, :d],

@@ -17,7 +17,8 @@ from eigengame.game.sphere import random_players
 from eigengame.linalg.orthonormal import orthonormalise
 from eigengame.sharding.gather import gather
 from eigengame.sharding.placement import Placement
-from eigengame.solver.check import Goal, certify_by_one_pass
+from eigengame.solver.certify_players import certify_by_one_pass
+from eigengame.solver.goal import Goal
 from eigengame.solver.moments import add_moments, gathered_moments, no_moments
 from eigengame.solver.options import Options
 from eigengame.solver.outcome import Outcome, Status
@@ -65,6 +66,7 @@ def solve_stepwise(plan: Plan, passes: Passes) -> Found:
         tol=None,
         seed=options.seed + 2,
         rounding=play_rounding(passes, moments, rows, options.dtype),
+        dtype=options.dtype,
         in_float64=measures_in_float64(passes, k),
     )
     measured = certify_by_one_pass(goal, components)

@@ -1,0 +1,83 @@
+"""The goal of a refinement: tolerance, passes, and the data it works on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+
+from eigengame.solver.certificate import Certificate
+from eigengame.solver.outcome import Status
+from eigengame.solver.passes import Passes
+from eigengame.solver.rounding import Rounding
+
+RISK = 1e-3
+"""Probability that a certificate does not hold."""
+
+MOST_PRECISE = 2**27
+"""Largest size of players that are kept in float64 on the host: 1 GiB."""
+
+
+@dataclass(frozen=True)
+class Goal:
+    """The goal of a refinement, and the data it works on.
+
+    Attributes
+    ----------
+    passes : Passes
+    mean : array of shape (d,) or None
+        Mean about which M is taken.
+    k : int
+        Number of components.
+    determined : int
+        Number of components that the number of rows can determine; the others do not count for `tol`.
+    scale : float
+        Divisor of M for a covariance.
+    max_passes : int
+        Largest number of passes, those already made included.
+    tol : float or None
+        Largest angle; None uses all passes.
+    seed : int
+        Seed of the probes.
+    rounding : Rounding
+        Rounding of products in the precision of the updates.
+    dtype : dtype
+        Precision of the updates.
+    in_float64 : bool
+        Whether rows can also be read in float64. Players that are small enough are then measured in it.
+    """
+
+    passes: Passes
+    mean: jax.Array | None
+    k: int
+    determined: int
+    scale: float
+    max_passes: int
+    tol: float | None
+    seed: int
+    rounding: Rounding
+    dtype: Any = np.float32
+    in_float64: bool = True
+
+    def met(self, found: Certificate) -> bool:
+        """Return whether every component, or its cluster, is within tol by its bound."""
+        return self.tol is not None and found.within(self.tol, self.determined)
+
+    def on_host(self, players: Any) -> bool:
+        """Return whether players (K, d) are small enough to be refined in float64 on the host."""
+        return self.in_float64 and players.size <= MOST_PRECISE
+
+
+def converged_status(
+    found: Certificate, tol: float | None, determined: int | None = None
+) -> Status | None:
+    """Return the status of a certificate that meets the tolerance, by components or by clusters; else None."""
+    if found.kind != "certified" or tol is None or not found.within(tol, determined):
+        return None
+    return (
+        Status.CONVERGED
+        if (found.angle[:determined] <= tol).all()
+        else Status.CONVERGED_IN_CLUSTERS
+    )
