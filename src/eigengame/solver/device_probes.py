@@ -26,6 +26,7 @@ from eigengame.linalg.autotune import jit_without_autotune
 from eigengame.linalg.orthonormal import norms
 from eigengame.linalg.products import full_product, measured_product
 from eigengame.sharding.gather import gather
+from eigengame.solver.probes import STREAM
 
 
 class Probes(NamedTuple):
@@ -57,10 +58,12 @@ class Probes(NamedTuple):
 def draw_probes(seed: int, count: int, players: Any) -> Probes:
     """Return Gaussian probes, their part along the players removed."""
     shape = (count, players.shape[1])
+    # Not from the seed alone: data may have been drawn from the same one.
+    key = jax.random.fold_in(jax.random.key(seed), STREAM)
     draws: Any = (
-        np.random.default_rng(seed).standard_normal(shape)
+        np.random.default_rng([STREAM, seed]).standard_normal(shape)
         if isinstance(players, np.ndarray)
-        else jax.random.normal(jax.random.key(seed), shape, players.dtype)
+        else jax.random.normal(key, shape, players.dtype)
     )
     unit, logs = _scaled(outside(draws, players), np.zeros(count))
     return Probes(unit, logs, (_size(unit, logs),), math.inf)

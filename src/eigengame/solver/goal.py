@@ -81,3 +81,8 @@ def converged_status(
         if (found.angle[:determined] <= tol).all()
         else Status.CONVERGED_IN_CLUSTERS
     )
+
+
+def share_of_risk(look: int) -> float:
+    """Return the risk of one draw of probes: 1/2, 1/6, 1/12, ... of the risk, which add up to it."""
+    return RISK / (look * (look + 1))

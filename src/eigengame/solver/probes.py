@@ -1,9 +1,8 @@
 r"""Random probes that bound the variance of every direction outside the players.
 
-Let $V$ be $K$ orthonormal players that were fixed before the probes were looked at, $\Pi$ the projection on the
-complement of their span, $F = \Pi M\Pi$ with largest eigenvalue $\lambda$ and unit eigenvector $y$, and $G$ a block of
-$r$ Gaussian probes. If blocks $X_q$ are known with $X_qy = \lambda^qGy$, then for every polynomial $p$ of degree $t$
-with coefficients $a_q$
+Let $V$ be $K$ orthonormal players that do not depend on the probes, $\Pi$ the projection on the complement of their
+span, $F = \Pi M\Pi$ with largest eigenvalue $\lambda$ and unit eigenvector $y$, and $G$ a block of $r$ Gaussian
+probes. If blocks $X_q$ are known with $X_qy = \lambda^qGy$, then for every polynomial $p$ with coefficients $a_q$
 
 $$|p(\lambda)|\,\|Gy\| = \|\sum_q a_qX_qy\| \le \|\sum_q a_qX_q\|,$$
 
@@ -11,9 +10,9 @@ and $\|Gy\|^2$ is a chi-squared variable with $r$ degrees of freedom: with proba
 $\chi^2_r(\delta)$. This is one event, whatever the polynomial, the number of passes or the players found later: the
 polynomial may be chosen afterwards. Powers $x^q$ and Chebyshev polynomials of intervals $[0, a]$ are tried.
 
-**Blocks.** $X_0 = G\Pi$, and $X_q = X_{q-1}M\Pi$ by one pass each. In the first pass the players are not known yet,
-and $P = GM$ is accumulated. Then $\tilde X_1 = P\Pi$ and $\tilde X_q = \tilde X_{q-1}M\Pi$ differ from the blocks that
-are wanted by the part of the probes in the players:
+**Blocks.** $X_0 = G\Pi$, and $X_q = X_{q-1}M\Pi$ by one pass each. In the first pass the players are not known
+yet, and $P = GM$ is accumulated. Then $\tilde X_1 = P\Pi$ and $\tilde X_q = \tilde X_{q-1}M\Pi$ differ from the
+blocks above by the part of the probes in the players:
 
 $$\tilde X_q = X_q + (GV^\top)R_q,\qquad R_1 = VM\Pi,\quad R_q = R_{q-1}M\Pi.$$
 
@@ -25,14 +24,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.stats import chi2
 
 from eigengame.solver.krylov_space import KrylovSpace
 
-STREAM = 0x9E3779B97F4A7C15
+STREAM = 0x9E3779B9
 """Part of the seed of all probes. Data that was drawn from a small seed is then independent of them."""
 
 FINENESS = 1.02
@@ -41,7 +40,7 @@ FINENESS = 1.02
 INTERVALS = 0.97 * np.geomspace(1 / 32, 1, 11)
 """Intervals of Chebyshev polynomials, as shares of the level that is already known."""
 
-LARGEST_DEGREE = 6
+LARGEST_DEGREE = 8
 """Largest degree of a polynomial."""
 
 
@@ -66,29 +65,37 @@ class Probes:
         $R_1, R_2, \dots$ as far as they are known.
     errors : tuple of float
         Bounds $\eta_j$: the computed block of degree q is off by at most $\sum_{j \le q}\eta_j\lambda^{q-j}$.
+    unit : float
+        Everything above is that of M divided by this, so that high powers are within the range of numbers.
     """
 
     players: np.ndarray
     blocks: tuple[np.ndarray, ...]
     shares: np.ndarray | None = None
     residuals: tuple[np.ndarray, ...] = ()
-    errors: tuple[float, ...] = field(default=(0.0,))
+    errors: tuple[float, ...] = (0.0,)
+    unit: float = 1.0
 
     @classmethod
-    def outside(cls, players: np.ndarray, draws: np.ndarray) -> Probes:
+    def outside(cls, players: np.ndarray, draws: np.ndarray, unit: float = 1.0) -> Probes:
         """Return probes (r, d) without any product so far."""
-        return cls(players, (_outside(draws, players),))
+        return cls(players, (_outside(draws, players),), unit=unit)
 
     @classmethod
     def after_first_pass(
-        cls, players: np.ndarray, draws: np.ndarray, images: np.ndarray, error: float
+        cls,
+        players: np.ndarray,
+        draws: np.ndarray,
+        images: np.ndarray,
+        error: float,
+        unit: float = 1.0,
     ) -> Probes:
         """Return probes (r, d) whose images $GM$ (r, d) were accumulated before the players were known.
 
         `error` bounds the Frobenius norm of the error of the images.
         """
-        blocks = (_outside(draws, players), _outside(images, players))
-        return cls(players, blocks, draws @ players.T, (), (0.0, error))
+        blocks = (_outside(draws, players), _outside(images / unit, players))
+        return cls(players, blocks, draws @ players.T, (), (0.0, error / unit), unit)
 
     @property
     def count(self) -> int:
@@ -99,6 +106,11 @@ class Probes:
     def powers(self) -> int:
         """Number of products with M so far."""
         return len(self.blocks) - 1
+
+    @property
+    def complete(self) -> bool:
+        """Whether further products would not be used."""
+        return self.powers >= LARGEST_DEGREE
 
     def block(self) -> np.ndarray:
         """Return unit directions (r, d) for the next product."""
@@ -118,10 +130,10 @@ class Probes:
         """
         lengths = self._lengths()
         rounded = float(np.linalg.norm((directions - self.block()) * lengths[:, None]))
-        block = _outside(images * lengths[:, None], self.players)
+        block = _outside(images / self.unit * lengths[:, None], self.players)
         # A rounded direction has a part in the players as well, whose product with M has a part outside.
         *before, last = self.errors
-        errors = (*before, last + 2 * rounded, float(np.linalg.norm(floor * lengths)))
+        errors = (*before, last + 2 * rounded, float(np.linalg.norm(floor / self.unit * lengths)))
         return replace(self, blocks=(*self.blocks, block), errors=errors)
 
     def with_space(self, space: KrylovSpace) -> Probes:
@@ -135,9 +147,9 @@ class Probes:
             if found and missing > 1e-3 * float(np.linalg.norm(self.shares @ found[-1], 2)):
                 break  # the space does not hold them yet
             errors[len(found)] += missing
-            noise = float(np.linalg.norm(self.shares, 2) * np.linalg.norm(space.floor))
+            noise = float(np.linalg.norm(self.shares, 2) * np.linalg.norm(space.floor / self.unit))
             errors[len(found) + 1] += noise
-            found.append(_outside(images, self.players))
+            found.append(_outside(images / self.unit, self.players))
         return replace(self, residuals=tuple(found), errors=tuple(errors))
 
     def level(self, risk: float) -> float:
@@ -150,7 +162,7 @@ class Probes:
         scale = float(np.linalg.norm(self._exact(1)[0], 2))
         least = math.sqrt(chi2.ppf(risk, df=self.count))
         if scale == 0:
-            return 0.0
+            return self.errors[1] / least * self.unit
         norms = _Norms.of(self, scale)
         best = (1 + self.errors[1] / scale) / least  # of the first power, in units of scale
         for power in range(2, norms.degree + 1):
@@ -160,7 +172,7 @@ class Probes:
         for degree in range(max(2, norms.degree - 1), norms.degree + 1):
             for end in best * INTERVALS:
                 best = norms.excluded(_chebyshev(degree, end), best, least, end)
-        return best * scale
+        return best * scale * self.unit
 
     def _lengths(self) -> np.ndarray:
         """Return the lengths of the rows of the last block, 1 for zero rows, shape (r,)."""
@@ -168,7 +180,7 @@ class Probes:
         return np.where(lengths > 0, lengths, 1)
 
     def _exact(self, power: int) -> tuple[np.ndarray, np.ndarray | None]:
-        r"""Return $X_q$, or $\tilde X_q$ and the matrix $(GV^\top)R_{q-1}$ that $\lambda$ times is to be subtracted."""
+        r"""Return $X_q$ and None, or $\tilde X_q$ and $L = (GV^\top)R_{q-1}$ with $X_qy = \tilde X_qy - \lambda Ly$."""
         block = self.blocks[power]
         if self.shares is None or power == 0:
             return block, None

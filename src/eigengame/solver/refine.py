@@ -1,9 +1,9 @@
 """Refinement: further passes over the data, until the certificate meets the tolerance.
 
 Each pass multiplies two blocks by M. The residual directions of the players extend a Krylov space, in which the
-players are settled (`krylov_space`). The random probes are multiplied once more, and bound what lies outside of the
-players (`probes`). So every pass ends with a certificate. Passes are in the precision of the updates if its rounding
-leaves room for the tolerance, and in float64 otherwise.
+players are the eigenvectors (`krylov_space`). The random probes are multiplied once more, and bound what lies
+outside the players (`probes`). So every pass ends with a certificate. Passes are in the precision of the updates if
+its rounding leaves room for the tolerance, and in float64 otherwise.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from eigengame.sharding.gather import gather
 from eigengame.solver import float64_products as float64
 from eigengame.solver.block_products import multiply, rounded_to
 from eigengame.solver.certificate import Certificate, certificate, rounding_angles, stored, tighter
-from eigengame.solver.goal import RISK, Goal, converged_status
+from eigengame.solver.goal import RISK, Goal, converged_status, share_of_risk
 from eigengame.solver.krylov_space import (
     KrylovSpace,
     extended,
@@ -52,7 +52,7 @@ DEVICE_BYTES = 2**30
 
 
 class ProbeImages(NamedTuple):
-    """Probes (r, d) and their products with M (r, d) from the first pass, with a bound on the error of the latter."""
+    """Probes (r, d), their products with M (r, d) from the first pass, and a bound on the error of the products."""
 
     draws: np.ndarray
     images: np.ndarray
@@ -70,12 +70,15 @@ class _Step(NamedTuple):
     certificate : Certificate
     precise : bool
         Whether passes are in float64.
+    look : int
+        Number of times that probes were drawn. Each has a share of the risk, and all shares add up to the risk.
     """
 
     space: KrylovSpace
     probes: Probes | None
     certificate: Certificate
     precise: bool
+    look: int = 1
 
 
 def refine(
@@ -138,23 +141,29 @@ def _begin(
     fixed = float64.orthonormal(start)
     probes = None
     if count < d:
+        unit = _unit(goal, d)
         probes = (
-            Probes.outside(fixed, draw_probes(goal.seed, PROBES, d))
+            Probes.outside(fixed, draw_probes(goal.seed, PROBES, d), unit)
             if first is None
-            else Probes.after_first_pass(fixed, *first)
+            else Probes.after_first_pass(fixed, *first, unit)
         )
     block = start if probes is None else np.concatenate([start, probes.block()])
     found, others = multiply(goal, block, precise=precise).split(count)
     space = krylov_space(*found)
     if probes is not None:
         probes = probes.multiplied(*others).with_space(space)
-    return _Step(space, probes, _certified(goal, space, probes, count), precise)
+    return _Step(space, probes, _certified(goal, space, probes, count, 1), precise)
 
 
 def _next(goal: Goal, now: _Step, count: int) -> _Step:
     """Make one more pass: over residual directions, or over all players if float64 is needed from here on."""
-    space, probes, precise = now.space, now.probes, now.precise
+    space, probes, precise, look = now.space, now.probes, now.precise, now.look
     largest = float(space.values[0])
+    if probes is not None and _leave_out_too_much(probes, space, goal.k):
+        # The players of the first pass missed a direction that was found since: the probes start again.
+        look += 1
+        draws = draw_probes(goal.seed + look, PROBES, probes.players.shape[1])
+        probes = Probes.outside(space.directions[:count], draws, probes.unit)
     again = not precise and _rounding_is_too_large(goal, now)
     if again:
         assert probes is not None
@@ -164,14 +173,31 @@ def _next(goal: Goal, now: _Step, count: int) -> _Step:
         directions = fresh_directions(space, count)
         if not precise:
             directions = rounded_to(directions, goal.dtype)
-    block = directions if probes is None else np.concatenate([directions, probes.block()])
+    # A few powers are enough: afterwards only the players are multiplied.
+    powered = None if probes is None or probes.complete else probes
+    block = directions if powered is None else np.concatenate([directions, powered.block()])
     found, others = multiply(goal, block, precise=precise, largest=largest).split(len(directions))
     space = krylov_space(*found) if again else extended(space, *found)
     if probes is not None:
-        probes = probes.multiplied(*others).with_space(space)
+        probes = (probes if powered is None else powered.multiplied(*others)).with_space(space)
         if len(space.directions) > max(4 * count, MOST_SPACE // directions.shape[1]):
             space = truncated(space, probes.players, 2 * count)
-    return _Step(space, probes, _certified(goal, space, probes, count), precise)
+    return _Step(space, probes, _certified(goal, space, probes, count, look), precise, look)
+
+
+def _leave_out_too_much(probes: Probes, space: KrylovSpace, k: int) -> bool:
+    """Return whether directions of the space outside the players of the probes have too much variance.
+
+    The level of the probes cannot be below it. It is too much if the best players of the space leave out clearly
+    less, and if it is not small beside the last component.
+    """
+    count = len(probes.players)
+    if len(space.directions) <= count:
+        return False
+    inside = probes.players @ space.directions.T
+    outside = np.linalg.svd(inside)[2][count:]
+    found = float(np.linalg.eigvalsh((outside * space.values) @ outside.T)[-1])
+    return found > 1.25 * float(space.values[count]) and found > 0.5 * float(space.values[k - 1])
 
 
 def measured_players(goal: Goal, players: np.ndarray) -> Certificate:
@@ -183,16 +209,23 @@ def measured_players(goal: Goal, players: np.ndarray) -> Certificate:
     now, used, count = _begin(goal, players, None, None), 1, len(players)
     while used < goal.max_passes and now.probes is not None and not goal.passes.stopped:
         probes = now.probes
+        if probes.complete:
+            break
         found = multiply(
             goal, probes.block(), precise=True, largest=float(now.space.values[0]), task="probes"
         )
         probes, used = probes.multiplied(*found), used + 1
-        after = _certified(goal, now.space, probes, count)
+        after = _certified(goal, now.space, probes, count, 1)
         done = after.level > 0.98 * now.certificate.level
         now = now._replace(probes=probes, certificate=after)
         if done:
             break
     return stored(now.certificate, now.space.directions, players)
+
+
+def _unit(goal: Goal, d: int) -> float:
+    """Return a size of eigenvalues outside the players: the mean of all, which the trace bounds."""
+    return max(goal.rounding.trace / d, np.finfo(float).tiny)
 
 
 def _together(players: np.ndarray, others: np.ndarray) -> np.ndarray:
@@ -214,12 +247,14 @@ def _rounding_is_too_large(goal: Goal, now: _Step) -> bool:
     return bool((least[: goal.determined] > goal.tol).any())
 
 
-def _certified(goal: Goal, space: KrylovSpace, probes: Probes | None, count: int) -> Certificate:
+def _certified(
+    goal: Goal, space: KrylovSpace, probes: Probes | None, count: int, look: int
+) -> Certificate:
     """Return the certificate of the components as they are stored."""
     level = (
         -math.inf
         if probes is None or len(space.directions) == space.directions.shape[1]
-        else probes.level(RISK)
+        else probes.level(share_of_risk(look))
     )
     options: dict[str, Any] = {
         "scale": goal.scale,

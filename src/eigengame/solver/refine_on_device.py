@@ -17,7 +17,7 @@ import numpy as np
 from eigengame.sharding.gather import gather
 from eigengame.solver.certificate import Certificate, certificate
 from eigengame.solver.device_probes import draw_probes, powered
-from eigengame.solver.goal import RISK, Goal, converged_status
+from eigengame.solver.goal import RISK, Goal, converged_status, share_of_risk
 from eigengame.solver.outcome import Outcome, Status
 from eigengame.solver.products import Refined, image, improve, measure
 
@@ -112,11 +112,6 @@ def search(goal: Goal, now: Refined, used: int, look: int = 1) -> tuple[Certific
         if goal.met(found) or probes.level > 0.98 * before:
             break
     return found, used
-
-
-def share_of_risk(look: int) -> float:
-    """Return the risk of a search: 1/2, 1/6, 1/12, ... of the risk, which add up to it."""
-    return RISK / (look * (look + 1))
 
 
 def _status(goal: Goal, found: Certificate, spent: Status | None, floor: bool) -> Status | None:

@@ -1,4 +1,4 @@
-"""Probes bound what lies outside the players, with the probability they state."""
+"""Probes on the device bound what lies outside the players, with the probability they state."""
 
 import math
 
@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import chi2
 
 from eigengame import testing
-from eigengame.solver.probes import draw_probes, missed_level, outside, powered
+from eigengame.solver.device_probes import draw_probes, missed_level, outside, powered
 
 D = 40
 
