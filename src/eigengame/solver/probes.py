@@ -25,6 +25,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 from scipy.stats import chi2
@@ -180,7 +181,10 @@ class Probes:
         return np.where(lengths > 0, lengths, 1)
 
     def _exact(self, power: int) -> tuple[np.ndarray, np.ndarray | None]:
-        r"""Return $X_q$ and None, or $\tilde X_q$ and $L = (GV^\top)R_{q-1}$ with $X_qy = \tilde X_qy - \lambda Ly$."""
+        r"""Return the block $X_q$ and None, or two blocks of which $X_qy = \tilde X_qy - \lambda Ly$ is made.
+
+        The second is $L = (GV^\top)R_{q-1}$.
+        """
         block = self.blocks[power]
         if self.shares is None or power == 0:
             return block, None
@@ -274,7 +278,13 @@ def _root(square: np.ndarray, noise: float) -> float:
 
 def _chebyshev(degree: int, end: float) -> np.ndarray:
     """Return the coefficients of the Chebyshev polynomial of [0, end], the constant first."""
-    series = np.polynomial.Chebyshev.basis(degree, domain=[0, end])
+    return _unit_chebyshev(degree) / end ** np.arange(degree + 1)
+
+
+@cache
+def _unit_chebyshev(degree: int) -> np.ndarray:
+    """Return the coefficients of the Chebyshev polynomial of [0, 1]."""
+    series = np.polynomial.Chebyshev.basis(degree, domain=[0, 1])
     return series.convert(kind=np.polynomial.Polynomial).coef
 
 

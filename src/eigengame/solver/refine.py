@@ -115,7 +115,7 @@ def refine(
             break
         after = _next(goal, now, count)
         used += 1
-        stalled = 0 if _progress(best.certificate, after.certificate) else stalled + 1
+        stalled = 0 if _progress(best, after, goal.k) else stalled + 1
         if _merit(after.certificate) <= _merit(best.certificate):
             best = after
         now = after
@@ -310,11 +310,16 @@ def _merit(found: Certificate) -> float:
     return float(np.sum(found.group_angle))
 
 
-def _progress(before: Certificate, after: Certificate) -> bool:
+def _progress(before: _Step, after: _Step, k: int) -> bool:
     """Return whether a pass improved a bound, a residual or the level by a noticeable part."""
-    bounds = (after.group_angle < 0.8 * before.group_angle).any()
-    settled = np.max(after.residual) < 0.8 * np.max(before.residual)
-    return bool(bounds or settled or after.level < 0.95 * before.level)
+    one, other = before.certificate, after.certificate
+    bounds = (other.group_angle < 0.8 * one.group_angle).any()
+    # A residual below the rounding of its image does not get smaller by further passes.
+    active = (
+        other.residual * 2 > (after.space.floor / after.space.values[0])[:k] * other.rayleigh[0]
+    )
+    settled = active.any() and np.max(other.residual[active]) < 0.8 * np.max(one.residual[active])
+    return bool(bounds or settled or other.level < 0.95 * one.level)
 
 
 def play_rounding(passes: Passes, moments: Moments, rows: int, dtype: Any) -> Rounding:
