@@ -134,11 +134,11 @@ def test_rounding_that_hides_a_direction_is_allowed_for():
 def test_rounded_directions_raise_the_level():
     probes = played(ROUGH, 5, 2, first=False)
     block = probes.block()
-    rounded = block.astype("float16").astype("float64")
+    rounded = np.round(block, 2)
     exact, rough = (
         probes.multiplied(given, given @ MATRIX.data, np.zeros(8)) for given in (block, rounded)
     )
-    assert rough.errors[2] > 1e-5
+    assert rough.errors[2] > 1e-4
     assert rough.level(1e-3) > exact.level(1e-3)
 
 
