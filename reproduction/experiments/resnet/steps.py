@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -19,9 +20,9 @@ from reproduction.trials import eigengame
 
 
 def play_steps(
-    source: Source, k: int, *, step: float, batch: int, passes: int, seed: int = 0
-) -> np.ndarray:
-    """Run EigenGame for some passes in batches and return its players, shape (k, d).
+    source: Source, k: int, *, step: float, batch: int, marks: Sequence[int], seed: int = 0
+) -> dict[int, np.ndarray]:
+    """Run EigenGame in batches and return its players, shape (k, d), after some numbers of passes.
 
     Parameters
     ----------
@@ -31,7 +32,8 @@ def play_steps(
         Step size, for M summed over the rows of a batch.
     batch : int
         Rows for each update.
-    passes : int
+    marks : sequence of int
+        Numbers of passes after which players are returned; the largest is the length of the run.
     seed : int
         Seed of the initial players.
     """
@@ -39,11 +41,14 @@ def play_steps(
     algorithm = InGramSpace(eigengame(step))
     state = algorithm.init(random_players(seed, k, source.shape[1], np.float32))
     reading = SourcePasses(Batches(source, batch, np.dtype(np.float32)))
-    for _ in range(passes):
+    seen = {}
+    for made in range(1, max(marks) + 1):
         state = reading.fold(
             lambda state, rows, _: _update(algorithm, rows, state), state, task="EigenGame"
         )
-    return np.asarray(algorithm.components(state))
+        if made in marks:
+            seen[made] = np.asarray(algorithm.components(state))
+    return seen
 
 
 def rewards_and_penalties(
