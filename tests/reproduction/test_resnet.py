@@ -6,8 +6,9 @@ import pytest
 from reproduction.base import Run, Verdict
 from reproduction.experiments import resnet
 from reproduction.experiments.resnet import photographs as files
-from reproduction.experiments.resnet import rows, text
+from reproduction.experiments.resnet import text
 from reproduction.experiments.resnet import verdicts as judged
+from reproduction.experiments.resnet.rows import block_of
 from reproduction.experiments.resnet.stored import StoredRows
 from tests.reproduction.conftest import need_data
 
@@ -234,7 +235,7 @@ def test_relative_variance_is_one_for_an_even_component():
 
 
 def test_layers_belong_to_five_blocks():
-    assert [rows.block_of(name) for name in ("conv1", "layer1.0", "layer4.2")] == [1, 2, 5]
+    assert [block_of(name) for name in ("conv1", "layer1.0", "layer4.2")] == [1, 2, 5]
 
 
 def test_the_summary_depends_on_the_share_of_the_mean(stored):
