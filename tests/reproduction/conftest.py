@@ -20,7 +20,7 @@ def need_data(name):
     """Skip a test of an experiment whose data are not on this machine."""
     if name in ("mnist", "scree"):
         real("mnist/train-images-idx3-ubyte.gz")
-    if name == "resnet":
+    if name in ("resnet", "small-resnet"):
         pytest.importorskip("torch", reason="torch is not installed")
         for part in (PHOTOGRAPHS, WEIGHTS):
             real(part)
