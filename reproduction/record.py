@@ -11,7 +11,6 @@ import json
 import os
 import platform
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -111,7 +110,7 @@ def _write_json(path: Path, content: Any) -> None:
         draft.write_text(text)
 
 
-def _write_arrays(path: Path, arrays: Mapping[str, np.ndarray] | None) -> None:
+def _write_arrays(path: Path, arrays: dict[str, Any] | None) -> None:
     """Write arrays atomically as a compressed file, or remove those of an earlier run."""
     if not arrays:
         path.unlink(missing_ok=True)

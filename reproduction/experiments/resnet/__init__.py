@@ -191,9 +191,9 @@ def _by_steps(fit: EigenGamePCA, rows: StoredRows, size: Any) -> Results:
     largest = float(fit.certificate_.rayleigh[0]) * size.batch
     marks = (size.steps // 2, size.steps)
     played = play_steps(rows, size.k, step=STEP / largest, batch=size.batch, marks=marks, seed=1)
+    per_pass = math.ceil(size.photographs * size.copies / size.batch)
     halfway, end = (
-        {"updates": passes * -(-rows.shape[0] // size.batch)}
-        | _players(fit, rows, players, size.batch)
+        {"updates": passes * per_pass} | _players(fit, rows, np.asarray(players), size.batch)
         for passes, players in played.items()
     )
     return {"step": STEP, **end, "halfway": {key: halfway[key] for key in KEPT}}

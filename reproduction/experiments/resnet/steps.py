@@ -20,7 +20,7 @@ from reproduction.trials import eigengame
 
 def play_steps(
     source: Source, k: int, *, step: float, batch: int, marks: Sequence[int], seed: int = 0
-) -> dict[int, np.ndarray]:
+) -> dict[int, jax.Array]:
     """Run EigenGame in batches and return its players, shape (k, d), after some numbers of passes.
 
     Parameters
@@ -46,12 +46,12 @@ def play_steps(
             lambda state, rows, _: _update(size, rows, state), state, task="EigenGame"
         )
         if made in marks:
-            seen[made] = np.asarray(algorithm.components(state))
+            seen[made] = algorithm.components(state)
     return seen
 
 
 def rewards_and_penalties(
-    source: Source, players: np.ndarray, batch: int
+    source: Source, players: np.ndarray | jax.Array, batch: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return reward and penalty of each player (eq. obj), averaged over all rows, in one pass."""
     there, k = jnp.asarray(players), len(players)

@@ -65,7 +65,7 @@ PROTOCOL = Protocol(
         "k": 25,
         "batch": 128,
         "passes": 24,
-        "turn": 32,
+        "turn": 24,
         "steps": 879,
     },
     quick={
@@ -163,7 +163,7 @@ def _play_games(
     def game(step: float, *marks: int) -> list[jax.Array]:
         size_of_step = step / (largest * size.batch)
         played = play_steps(rows, size.k, step=size_of_step, batch=size.batch, marks=marks, seed=1)
-        return [jnp.asarray(played[mark]) for mark in marks]
+        return [played[mark] for mark in marks]
 
     run.progress(f"EigenGame, {PASSES} passes")
     game(STEPS[0], 1)  # compiles

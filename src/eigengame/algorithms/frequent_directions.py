@@ -20,7 +20,7 @@ from eigengame.algorithms._base import Info, info_from
 from eigengame.game import sphere
 from eigengame.game.axes import PLAYERS, WHOLE
 from eigengame.game.gram_space import coordinates_of
-from eigengame.game.rows import Rows, SampleRows, as_rows
+from eigengame.game.rows import DenseRows, Rows, SampleRows, as_rows
 from eigengame.linalg.orthonormal import reorthonormalise
 from eigengame.linalg.products import LONG, full_product, long_product
 
@@ -168,14 +168,23 @@ def recover_components(rows: Any, state: SketchState) -> tuple[jax.Array, jax.Ar
     for number, batch in enumerate(rows if isinstance(rows, Iterator) else [rows]):
         batch = as_rows(batch, name=f"batch {number}" if isinstance(rows, Iterator) else "rows")
         _check.same_width(f"batch {number}", batch.width, "the sketch", d)
-        scores = batch.pass_scores(basis) if isinstance(batch, SampleRows) else batch.scores(basis)
-        added = batch.gram(scores, scores)
+        # Compiled, so that millions of features are not copied between operations.
+        added = (_dense_gram if isinstance(batch, DenseRows) else _gram)(batch, basis)
         gram = added if gram is None else gram + added
     if gram is None:
         raise ValueError("rows has no batch: give at least one batch of rows.")
     # Q by the eigenvectors of Y'Y, which is a sum over batches, so that Y need not be in memory.
     values, rotation = jnp.linalg.eigh((gram + gram.T) / 2)
     return jnp.maximum(values[::-1][:k], 0), full_product(rotation.T[::-1][:k], basis)
+
+
+def _gram(rows: Rows, basis: jax.Array) -> jax.Array:
+    """Return the inner products of the scores of a basis (r, d), shape (r, r)."""
+    scores = rows.pass_scores(basis) if isinstance(rows, SampleRows) else rows.scores(basis)
+    return rows.gram(scores, scores)
+
+
+_dense_gram = jax.jit(_gram)
 
 
 @jax.jit
