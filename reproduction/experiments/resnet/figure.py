@@ -55,14 +55,19 @@ def draw_blocks(axes: Any, results: Results) -> None:
     shown = min(SHOWN, results["size"]["k"])
     relative = relative_variance(results)[:shown]
     least = max(float(relative.min()), 1e-3)
-    scale, colours = LogNorm(least, float(relative.max())), colormaps["coolwarm"]
+    scale, colours = LogNorm(least, float(relative.max())), colormaps["cividis"]
     for row, components in enumerate(stretches.values()):
         most = np.abs(components).max()
         for i in range(shown):
             low, high = 0.45 * np.asarray(components[i]) / most - row
             colour = colours(scale(max(float(relative[i, row]), least)))
             axes.fill_between(
-                np.linspace(i + 0.06, i + 0.94, len(low)), low, high, color=colour, linewidth=0.5
+                np.linspace(i + 0.06, i + 0.94, len(low)),
+                low,
+                high,
+                facecolor=colour,
+                edgecolor="#444444",
+                linewidth=0.4,
             )
         size = sizes[int(list(stretches)[row])]
         axes.text(shown + 0.05, -row, f"{size:,}", fontsize=7.5, va="center")
