@@ -12,12 +12,13 @@ from reproduction.experiments.small_resnet import methods, text
 N, D, K, BATCH = 64, 24, 3, 16
 
 
-@pytest.fixture(scope="module")
-def problem():
+@pytest.fixture(scope="module", params=["float32", "bfloat16"])
+def problem(request):
     """Rows with eigenvalues in equal ratios, and the same rows in the memory of the device."""
     problem = testing.rows_with(testing.exponential(D, 8.0, 1e-3), N)
     x = problem.data.astype(np.float32)
-    source = activations(lambda x: {"out": x}, [x[i : i + BATCH] for i in range(0, N, BATCH)])
+    batches = [x[i : i + BATCH] for i in range(0, N, BATCH)]
+    source = activations(lambda x: {"out": x}, batches, dtype=request.param)
     return problem, StoredRows(source)
 
 
