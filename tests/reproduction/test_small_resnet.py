@@ -118,6 +118,8 @@ def test_maps_that_differ_count_only_if_the_run_is_long_enough_and_few_agree():
     assert verdicts(long=WRONG)[long] is Verdict.NOT_COMPARABLE
     assert verdicts(short=FEW)[short] is Verdict.NOT_COMPARABLE
     assert verdicts(sketch=FEW)[long] is Verdict.DOES_NOT_HOLD
+    # The first map need not be among those that agree.
+    assert verdicts(long=WRONG[::-1])[long] is Verdict.NOT_COMPARABLE
 
 
 def test_quotients_control_quality_if_no_component_with_a_stable_one_is_wrong():

@@ -9,6 +9,7 @@ import numpy as np
 
 from eigengame import metrics
 from reproduction.base import Results
+from reproduction.experiments.small_resnet.text import duration
 from reproduction.figures import COLOURS, save
 
 LABELS = {
@@ -101,7 +102,7 @@ def draw_angles(axes: Any, results: Results, truth: str) -> None:
             color=colour,
             markersize=4,
             linewidth=1.1,
-            label=f"{label_of(results, name)} ({found['seconds']:.2g} s)",
+            label=f"{label_of(results, name)} ({duration(found['seconds'])})",
         )
     axes.axhline(metrics.STREAK_ANGLE, color="#999999", linewidth=0.8, zorder=0)
     axes.annotate(

@@ -17,8 +17,8 @@ PAPERS_ROWS, PAPERS_FEATURES = 1_200_000, 20_371_456
 ALIKE = 0.9
 """Maps agree if their correlation is at least this, up to the sign."""
 
-LEADING = 8
-"""The paper shows a section of the components and does not say which: at least so many leading maps must agree."""
+SHOWN = 8
+"""The paper shows a section of the components and does not say which: so many maps that agree may be it."""
 
 STABLE = 0.01
 """A Rayleigh quotient is stable if it changed by at most this share in the last pass of a component's turn."""
@@ -60,44 +60,44 @@ def _faster(results: Results, game: str) -> Claim:
     """Compare times; the verdict requires that both methods found the components."""
     k, methods, seconds = results["size"]["k"], results["methods"], results["seconds"]
     both = all(methods[name]["streak"]["certified"] == k for name in (game, "FD"))
-    taken, passes = methods[game]["seconds"], methods[game]["passes"]
-    verdict = holds_if(seconds["shard"] > taken) if both else Verdict.NOT_COMPARABLE
+    game_seconds, passes = methods[game]["seconds"], methods[game]["passes"]
+    verdict = holds_if(seconds["shard"] > game_seconds) if both else Verdict.NOT_COMPARABLE
+    shard, whole, recovery = (duration(seconds[part]) for part in ("shard", "sketch", "recovery"))
     return Claim(
         "Frequent Directions takes longer than EigenGame, which processes the full data three times.",
-        f"A sketch of the rows of one of {results['shards']} shards takes {_s(seconds['shard'])}, of all rows "
-        f"{_s(seconds['sketch'])}, and the recovery {_s(seconds['recovery'])}; {passes} passes of EigenGame take "
-        f"{_s(taken)} (the paper: {PAPERS_HOURS[0]} hours for a shard, {PAPERS_HOURS[1]} for EigenGame). Streaks: "
+        f"A sketch of the rows of one of {results['shards']} shards takes {shard}, of all rows {whole}, and the "
+        f"recovery {recovery}; {passes} passes of EigenGame take {duration(game_seconds)} (the paper: "
+        f"{PAPERS_HOURS[0]} hours for a shard, {PAPERS_HOURS[1]} for EigenGame). Streaks: "
         f"{_streaks(results, game, 'FD')} (a verdict needs all {k} certified components from both).",
         verdict,
         f"{GAMES[game]}; updates alone, one machine; {_data(results)}",
     )
 
 
-def leading(found: Results, truth: str) -> int:
-    """Return the number of leading components whose maps agree with those of a truth."""
-    agree = np.array(found["maps"][truth]) >= ALIKE
-    return int(np.cumprod(agree).sum())
+def agreeing(found: Results, truth: str) -> int:
+    """Return the number of components whose maps agree with those of a truth."""
+    return int((np.array(found["maps"][truth]) >= ALIKE).sum())
 
 
 def _alike(results: Results, game: str) -> Claim:
     """Compare the mean activation maps of EigenGame and Frequent Directions with those of deflation."""
     k, methods = results["size"]["k"], results["methods"]
-    counts = {name: leading(methods[name], "deflation") for name in (game, "FD")}
-    against = {name: leading(methods[name], "certified") for name in (*counts, "deflation")}
+    counts = {name: agreeing(methods[name], "deflation") for name in (game, "FD")}
+    against = {name: agreeing(methods[name], "certified") for name in (*counts, "deflation")}
     fewest = min(counts.values())
     if fewest == k:
         verdict = Verdict.HOLDS
-    elif fewest >= LEADING or not _long_enough(results, game):
+    elif fewest >= SHOWN or not _long_enough(results, game):
         verdict = Verdict.NOT_COMPARABLE
     else:
         verdict = Verdict.DOES_NOT_HOLD
     return Claim(
         "The mean activation maps of deflation, EigenGame and Frequent Directions agree.",
-        f"Leading maps with a correlation of at least {ALIKE:g} to those by deflation: "
+        f"Maps with a correlation of at least {ALIKE:g} to those by deflation: "
         + ", ".join(f"{name} {count} of {k}" for name, count in counts.items())
         + "; to the certified ones: "
         + ", ".join(f"{name} {count}" for name, count in against.items())
-        + f" (holds if all agree with deflation; not comparable from {LEADING} on, since the paper does not say "
+        + f" (holds if all agree with deflation; not comparable from {SHOWN} on, since the paper does not say "
         f"which components it shows). {_length(results, game)}",
         verdict,
         f"the paper shows pictures of some components; {GAMES[game]}; {_data(results)}",
@@ -151,8 +151,8 @@ def _not_applicable(results: Results) -> Claim:
     streak, k = results["methods"]["FD"]["streak"]["certified"], results["size"]["k"]
     return Claim(
         "Frequent Directions is not applicable to 20 million features, because of its final SVD.",
-        f"With {d:,} features the components were recovered in {_s(results['seconds']['recovery'])} with a streak "
-        f"of {streak} of {k}. The decompositions are of {2 * l} x {2 * l} products of the sketch. With "
+        f"With {d:,} features the components were recovered in "
+        f"{duration(results['seconds']['recovery'])} with a streak of {streak} of {k}. The decompositions are of {2 * l} x {2 * l} products of the sketch. With "
         f"{PAPERS_FEATURES:,} features the sketch would take {8 * l * PAPERS_FEATURES / 2**30:.0f} GiB in float32; "
         "this was not run.",
         Verdict.NOT_COMPARABLE,
@@ -162,18 +162,19 @@ def _not_applicable(results: Results) -> Claim:
 
 def _certified(results: Results) -> Claim:
     """Report the certificate of the second truth, and whether deflation agrees with it."""
-    k, found = results["size"]["k"], results["certificate"]
+    k, found, fit = results["size"]["k"], results["certificate"], results["methods"]["certified"]
     return Claim(
         f"The {k} components that serve as truth are eigenvectors, by the certificate.",
         f"{found['kind'].capitalize()}: {found['streak']} of {k} within pi/32, in "
-        f"{results['methods']['certified']['passes']} passes and {_s(results['methods']['certified']['seconds'])}.",
+        f"{fit['passes']} passes and {duration(fit['seconds'])}.",
         holds_if(found["kind"] == "certified" and found["streak"] == k),
         _data(results),
         ours=True,
     )
 
 
-def _s(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """Return seconds with about two digits."""
     return f"{seconds:.{0 if seconds >= 10 else 1 if seconds >= 1 else 2}f} s"
 
 
@@ -181,7 +182,7 @@ def summary(results: Results) -> str:
     """Describe what each method found in which time, and whether deflation is a truth."""
     k, methods = results["size"]["k"], results["methods"]
     listed = "; ".join(
-        f"{name} {one['streak']['certified']} in {one['passes']} passes and {_s(one['seconds'])}"
+        f"{name} {one['streak']['certified']} in {one['passes']} passes and {duration(one['seconds'])}"
         for name, one in methods.items()
         if name != "certified"
     )
@@ -204,7 +205,7 @@ def _cheapest(results: Results) -> str:
         name: one["seconds"] for name, one in methods.items() if one["streak"]["certified"] == k
     }
     name = min(whole, key=lambda one: whole[one])
-    return f"The fastest method with all {k} components is: {name}, {_s(whole[name])}."
+    return f"The fastest method with all {k} components is: {name}, {duration(whole[name])}."
 
 
 def reading(results: Results) -> str:
