@@ -25,6 +25,8 @@ EXPERIMENTS: Mapping[str, str] = MappingProxyType(
         "mnist": "60000 handwritten digits, batches of 1024, 512 and 256",
         "bias": "bias of each game's update direction against batch size and memory",
         "errors": "optimum of a child against the error of its parents",
+        "dag": "whose vector changes whose utility, and a parent that never broadcasts",
+        "riemann": "the gradient, its tangential part and the retraction, on the 2-sphere",
         "instability": "steps near the optimum, with and without the projection",
         "sphere": "three players on diag(3, 2, 1), moving on the unit sphere",
         "sequential": "Alg. 1 compared with its own bounds",

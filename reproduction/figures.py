@@ -30,7 +30,7 @@ MARKERS = dict(zip(COLOURS, "os^DvPX*", strict=True))
 SERIES = ("#0072b2", "#e69f00", "#009e73", "#d55e00")
 """Colours of series that are not algorithms."""
 
-LINES = {"best": "-", "x10": ":", "x0.1": "--"}
+LINES: dict[str, Any] = {"best": "-", "x10": ":", "x0.1": "--"}
 """Line styles of the paper: best step size, ten times it, a tenth."""
 
 LINE_LABELS = {
@@ -74,7 +74,7 @@ def label_of(name: str) -> str:
     return r"$\mu$-EigenGame" if name == "mu" else name.replace("^R", "$^R$")
 
 
-def draw_band(axes: Axes, x: Sequence[float], curve: Mapping[str, Any], **style: Any) -> None:
+def draw_band(axes: Axes, x: Any, curve: Mapping[str, Any], **style: Any) -> None:
     """Draw a mean curve with a shaded band of one standard error."""
     mean, error = np.asarray(curve["mean"]), np.asarray(curve["error"])
     (line,) = axes.plot(x, mean, **style)

@@ -120,6 +120,10 @@ def test_rows_of_reduced_precision_keep_float32_players():
         (lambda: play(Alpha(), np.ones((3, 4, 6)), k=3), r"give Alpha\(own_batches=True\)"),
         (lambda: play(Alpha(), [[[1.0, 2.0]]], k=1), r"give Alpha\(own_batches=True\)"),
         (lambda: play(Alpha(own_batches=True), X, k=3), "own_batches=True but rows is one batch"),
+        (
+            lambda: play(Alpha(own_batches=True), DenseRows(jnp.ones((3, 4, 6)), jnp.ones(4)), k=3),
+            r"rows\.roots has shape \(4,\) .*give one for each batch, shape \(3, 4\)",
+        ),
         (lambda: play(Alpha(), X, k=2, seed=1.0), r"seed=1\.0: give a whole number from 0"),
         (lambda: play(Alpha(), X, k=2, seed=None), "seed=None"),
         (lambda: play(Alpha(), X, k=2, seed=-1), "seed=-1"),

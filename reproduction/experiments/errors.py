@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 TITLE = "A parent's error against its child's optimum"
 PAPER = "fig:arctan_err_dep, Example error_prop_example"
 
-KAPPA, LEAN = 10.0, 0.1
+KAPPA, SECOND, LEAN = 10.0, 9.0, 0.1
 D, PARENTS = 4, 2
 PLACES = {"circle": (1.0, 0.0, 1.0, 0.0), "sphere": (1.0, 1.0, 1.0, 1.0)}
 """Axes along which the child may move: the circle through `v_1` and `v_3`, or all."""
@@ -55,7 +55,7 @@ def measure(run: Run) -> Results:
     formulas = {
         "printed": theory.worked_example(errors, KAPPA),
         "corrected": theory.worked_example_corrected(errors),
-        "soft step": theory.soft_step(errors, KAPPA, LEAN),
+        "soft step": theory.soft_step(errors, KAPPA, LEAN, SECOND),
     }
     results: Results = {
         "kappa": KAPPA,
@@ -105,8 +105,8 @@ def claims(results: Results) -> list[Claim]:
             "The child's optimum depends on its parents' error by an arctan, a soft step.",
             "Range of the parents' error over which a child on the circle goes from 22.5 to 67.5 degrees: "
             f"{_degrees_or_none(_width(results, 'example', 'circle'))} in the example; {_degrees_or_none(steep)}, "
-            f"through 45 at {_degrees_or_none(other)}, on diag(10, 10, 1) with parent 1 erring towards v_2 (judged "
-            f"by the second game: below {STEEP:g}).",
+            f"through 45 at {_degrees_or_none(other)}, on {_diag(results['games']['another parent'])} with parent "
+            f"1 erring towards v_2 (judged by the second game: below {STEEP:g}).",
             holds_if(steep is not None and steep < STEEP),
             "the second game of the errata",
         ),
@@ -138,11 +138,15 @@ def draw(results: Results) -> Figure:
     right.plot(x, formulas["soft step"], color="#1f5fa8", label="by the lemma, on the circle")
     free = results["games"]["another parent"]["sphere"]["exact"]
     right.plot(x, free, color="#d9822b", label="exact, on the sphere")
-    threshold = math.degrees(math.asin(results["kappa"] ** -0.5))
-    for one, game in ((left, "example"), (right, "another parent")):
+    for one, game, formula in (
+        (left, "example", "printed"),
+        (right, "another parent", "soft step"),
+    ):
         _dots(one, results, game)
-        one.axvline(threshold, color="#999999", linewidth=0.8, zorder=0)
-        one.text(threshold + 0.6, 5, f"{threshold:.1f}°", fontsize=7, color="#777777")
+        threshold = crossing(x, formulas[formula])
+        if threshold is not None:
+            one.axvline(threshold, color="#999999", linewidth=0.8, zorder=0)
+            one.text(threshold + 0.6, 5, f"{threshold:.1f}°", fontsize=7, color="#777777")
         one.set(xlabel="parents' angular error (degrees)", ylim=(-3, 93), yticks=range(0, 91, 15))
     left.set_title(r"the example: parent 1 errs towards $v_i$", fontsize=9)
     right.set_title(r"another game: parent 1 errs mostly towards $v_2$", fontsize=9)
@@ -195,7 +199,7 @@ def _second_step(results: Results) -> str:
         return f"{said} The threshold on the sphere is not stricter than that of the lemma."
     return (
         f"{said} The threshold on the sphere is stricter than that of the lemma: parents that are not orthogonal "
-        "leave a reward in their own plane, of kappa times the sine of the error."
+        "leave a reward in their own plane, of about the second eigenvalue times the sine of the error."
     )
 
 
@@ -251,7 +255,7 @@ def _example(errors: np.ndarray) -> tuple[tuple[float, ...], np.ndarray]:
 def _another_parent(errors: np.ndarray) -> tuple[tuple[float, ...], np.ndarray]:
     """Return the game of `theory.soft_step`; its fourth eigenvalue is 0."""
     away = np.array([[0.0, math.sqrt(1 - LEAN**2), LEAN, 0], [0, 0, 1, 0]])
-    return (KAPPA, KAPPA, 1.0, 0.0), _turned(np.stack([errors, 0 * errors]), away)
+    return (KAPPA, SECOND, 1.0, 0.0), _turned(np.stack([errors, 0 * errors]), away)
 
 
 def _turned(angles: np.ndarray, away: np.ndarray) -> np.ndarray:

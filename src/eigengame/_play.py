@@ -16,6 +16,7 @@ from eigengame.algorithms import Algorithm, Info, name_of
 from eigengame.game.rows import DenseRows, Rows, as_rows, floating, play_dtype
 from eigengame.game.sphere import into_ball, random_players, retract
 from eigengame.sharding.gather import gather, is_distributed
+from eigengame.sharding.own_batches import own_batches_placement
 from eigengame.sharding.placement import ONE_DEVICE, Placement, choose_placement
 from eigengame.solver.outcome import Outcome, Status
 
@@ -59,7 +60,7 @@ def play(
     algorithm : Algorithm
         For example `make("alpha", step_size=1e-3)`.
     rows : Rows or array of shape (m, d)
-        The data of every update.
+        The data of every update. With `own_batches`, an array of shape (k, m, d), one batch for each player.
     k : int, optional
         Number of random initial players. Give this, or `players`, or `state`.
     rounds : int
@@ -71,16 +72,19 @@ def play(
     state : optional
         The state of an earlier run of the same algorithm on the same mesh, to continue it.
     mesh : dict, str or Mesh, optional
-        Devices to use, for example ``{"data": 2, "features": 4}``: see `eigengame.sharding`.
+        Devices to use, for example ``{"data": 2, "features": 4}``: see `eigengame.sharding`. With one batch for
+        each player, ``{"players": k}`` puts each player and its batch on its own device.
     """
     _check_algorithm(algorithm)
     rows = as_rows(rows)
     _check.whole("rounds", rounds)
     place = _placement(mesh, rows, k)
     state, found = _start(algorithm, rows, k, seed, players, state, place)
-    placed = place.rows(_cast_down(rows, found.dtype))
-    state, info = run_rounds(partial(_block, algorithm, place, placed), state, rounds)
-    return _played(algorithm, state, info, Status.ROUNDS_PLAYED, rounds, rows.width)
+    width = rows.width
+    # Under the same name: a second copy of the rows would fill the first device for the whole run.
+    rows = place.rows(_cast_down(rows, found.dtype))
+    state, info = run_rounds(partial(_block, algorithm, place, rows), state, rounds)
+    return _played(algorithm, state, info, Status.ROUNDS_PLAYED, rounds, width)
 
 
 def play_stream(
@@ -134,8 +138,10 @@ def _check_algorithm(algorithm: Any) -> None:
 
 def _placement(mesh: Any, rows: Rows, k: int | None) -> Placement:
     """Return the placement of rows and players."""
-    m = rows.values.shape[0] if isinstance(rows, DenseRows) else rows.width
-    return choose_placement(mesh, m, k or 1, rows.width)
+    shape = rows.values.shape if isinstance(rows, DenseRows) else (rows.width, rows.width)
+    if len(shape) == 3:
+        return own_batches_placement(mesh, shape)
+    return choose_placement(mesh, shape[0], k or 1, rows.width)
 
 
 def _start(
@@ -208,6 +214,13 @@ def _check_batches(algorithm: Algorithm, rows: Rows, k: int) -> None:
             f"rows has {shape[0]} batches for {k} players: "
             "give one batch for each player, shape (k, m, d)."
         )
+    if own_batches and isinstance(rows, DenseRows):
+        for name, given, size in (("roots", rows.roots, shape[1]), ("mean", rows.mean, shape[2])):
+            if given is not None and given.shape != (k, size):
+                raise ValueError(
+                    f"rows.{name} has shape {given.shape} for rows of shape {shape}: "
+                    f"give one for each batch, shape {(k, size)}."
+                )
 
 
 def _check_state(algorithm: Algorithm, state: Any) -> jax.ShapeDtypeStruct:

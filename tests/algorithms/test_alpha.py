@@ -159,7 +159,7 @@ def test_without_the_hierarchy_some_nash_is_found_but_not_the_order():
 def test_without_the_hierarchy_no_leading_components_are_found_on_the_papers_spectrum(
     rules, step_size
 ):
-    # A footnote of Design Decisions: at most 1 without the hierarchy, and 5 also without the normaliser.
+    # A footnote of Message Passing on a DAG: at most 1 without the hierarchy, and 5 also without the normaliser.
     rows = as_symmetric_rows(np.diag(testing.linear(50)))
     for seed in range(2):
         played = play(Alpha(step_size, rules=rules), rows, k=50, rounds=3000, seed=seed)

@@ -116,6 +116,100 @@ def test_budgets_are_those_of_the_rule_in_a_trough_and_out_of_it(rule, budgets):
         assert float(state.budget) == budget
 
 
+def algorithm_1(m, players, rho, step_size):
+    """Alg. 1 in loops, as printed, for one player after another; return their vectors and numbers of iterations."""
+    learnt, counts = [], []
+
+    def gradient(v):
+        penalties = sum((v @ m @ p / (p @ m @ p) * p for p in learnt), np.zeros(len(v)))
+        return 2 * m @ (v - penalties)
+
+    for v, tolerance in zip(players, rho, strict=True):
+        t = int(np.ceil(5 / 4 * min(np.linalg.norm(gradient(v)) / 2, tolerance) ** -2))
+        for _ in range(t):
+            ambient = gradient(v)
+            v = v + step_size * (ambient - (ambient @ v) * v)
+            v = v / np.linalg.norm(v)
+        learnt.append(v)
+        counts.append(t)
+    return np.array(learnt), counts
+
+
+AS_PRINTED = {
+    "rule": "literal",
+    "start_norm": "ambient",
+    "stop_on_gradient": False,
+    "cap": 10**9,
+}
+
+
+@pytest.mark.parametrize(
+    ("start", "counts"),
+    [
+        # A random start, and one .1 mrad from the second eigenvector: the ambient norm is as large there,
+        # and the number of iterations as small.
+        (None, [12, 1]),
+        (1e-4, [12, 1]),
+    ],
+)
+def test_algorithm_1_as_printed_equals_its_loops(start, counts):
+    spectrum, m = 1e3 * SPECTRUM[:3], 1e3 * PROBLEM.data
+    players = np.array(random_players(0, 2, 5, "float64"))
+    if start is not None:
+        first, second = PROBLEM.components[:2]
+        players[0] = np.sin(start) * first + np.cos(start) * second
+    rho = theory.thresholds(spectrum, 2, TOL).rho
+    expected, taken = algorithm_1(m, players, rho, 1 / (2 * theory.lipschitz(spectrum, 2)))
+    assert taken == counts
+    algorithm = Sequential(spectrum, theta_tol=TOL, **AS_PRINTED)
+    played = play(algorithm, as_symmetric_rows(m), players=players, rounds=20)
+    assert int(played.state.active) == 2
+    np.testing.assert_allclose(played.components, expected, rtol=1e-10, atol=1e-12)
+
+
+def test_the_ambient_start_norm_does_not_detect_a_trough():
+    # One player .0001 from the second eigenvector of diag(4, 2, 1): the Riemannian gradient is 2 (4 - 2) .0001, the
+    # ambient one 2 * 2, and half of it is above rho = .0318.
+    rows = as_symmetric_rows(np.diag([4.0, 2.0, 1.0]))
+    start = np.array([[1e-4, np.sqrt(1 - 1e-8), 0.0]])
+    found = {}
+    for norm in ("riemannian", "ambient"):
+        algorithm = Sequential((4.0, 2.0), theta_tol=TOL, **(AS_PRINTED | {"start_norm": norm}))
+        found[norm] = float(play(algorithm, rows, players=start, rounds=1).state.budget)
+    rho = float(theory.thresholds((4.0, 2.0), 1, TOL).rho[0])
+    assert found["ambient"] == theory.literal_iterations(rho, np.inf)
+    assert found["riemannian"] == pytest.approx(5 / 4 / (2e-4) ** 2, rel=1e-6)
+
+
+@pytest.mark.parametrize("norm", ["riemannian", "ambient"])
+def test_in_three_dimensions_the_first_gradient_does_not_detect_a_trough(norm):
+    # On diag(3, 2, 1) a start in the plane of the last two eigenvectors is a right angle from the first. Its
+    # gradient is large, so that t_1 is the same for any distance from the plane.
+    rows, angles = as_symmetric_rows(np.diag([3.0, 2.0, 1.0])), []
+    algorithm = Sequential((3.0, 2.0), theta_tol=1.0, **(AS_PRINTED | {"start_norm": norm}))
+    for distance in (1e-1, 1e-2, 1e-3):
+        start = np.array([[distance, 1.0, 1.0]]) / np.sqrt(2 + distance**2)
+        before, after = (play(algorithm, rows, players=start, rounds=t) for t in (49, 50))
+        assert (int(before.state.active), int(after.state.active)) == (0, 1)
+        angles.append(float(metrics.angular_error(np.asarray(after.components), np.eye(3))[0]))
+    # Within theta_tol = 1 from the first start only.
+    assert angles[0] < 0.2
+    assert 1.1 < angles[1] < angles[2]
+
+
+def test_a_turn_that_stops_on_the_gradient_may_end_at_a_saddle_and_a_full_turn_does_not():
+    # A start within 1e-6 of the plane of the last two eigenvectors passes close to the second.
+    rows, start = (
+        as_symmetric_rows(np.diag([3.0, 2.0, 1.0])),
+        np.array([[1e-6, 1.0, 1.0]]) / np.sqrt(2),
+    )
+    for stop, near in ((True, 1), (False, 0)):
+        algorithm = Sequential((3.0, 2.0), theta_tol=TOL, stop_on_gradient=stop)
+        played = play(algorithm, rows, players=start, rounds=1000)
+        assert abs(played.components[0, near]) > 0.999
+        assert int(played.state.active) == stop
+
+
 def test_without_the_stop_on_the_gradient_a_turn_goes_on_at_the_optimum():
     start = PROBLEM.components[:K]
     at_once, going_on = (
@@ -145,6 +239,7 @@ def test_players_stop_where_the_gradient_is_within_rho():
     ("options", "words"),
     [
         ({"eigenvalues": (3.0, 2.0), "rule": "guess"}, "rule='guess'"),
+        ({"eigenvalues": (3.0, 2.0), "start_norm": "both"}, "start_norm='both'"),
         ({"eigenvalues": (3.0, 3.0)}, "gap"),
         ({"eigenvalues": (3.0, 2.0), "cap": 0}, "cap=0"),
         ({"eigenvalues": (3.0, 2.0), "theta_tol": 0}, "theta_tol=0"),

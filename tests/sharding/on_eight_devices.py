@@ -5,6 +5,7 @@ JAX reads the flag that simulates devices once, when it starts. So the tests run
 
 import contextlib
 import json
+import re
 import sys
 import tempfile
 
@@ -18,9 +19,12 @@ from jax.sharding import PartitionSpec as P
 from eigengame import EigenGamePCA, make, metrics, play
 from eigengame._play import _update
 from eigengame.algorithms import REGISTRY, FrequentDirections, Remembered, Sequential
+from eigengame.game.rows import as_rows
+from eigengame.game.sphere import random_players
 from eigengame.sharding.cost import bytes_exchanged
 from eigengame.sharding.layout import Layout, make_mesh
-from eigengame.sharding.placement import Placement
+from eigengame.sharding.own_batches import own_batches_placement
+from eigengame.sharding.placement import Placement, choose_placement
 from tests.sharding.collectives import bytes_moved, collectives
 
 K, D, M = 5, 37, 50
@@ -170,6 +174,70 @@ def memory():
     return found
 
 
+OWN = {"players": {"players": 4}, "all axes": {"data": 2, "players": 2, "features": 2}}
+"""Meshes for one batch for each of four players; rows and features are padded on the second."""
+
+
+def own_batches():
+    """Return how batches of single players are placed, what devices exchange, and how far results are apart."""
+    found = {}
+    x = np.random.default_rng(2).normal(size=(4, M + 1, D)) / np.arange(1, D + 1)
+    for lag in (1, 2):
+        game = make("alpha", step_size=1e-2, own_batches=True, lag=lag)
+        alone = play(game, x, k=4, rounds=5)
+        for name, mesh in OWN.items():
+            shared = play(game, x, k=4, rounds=5, mesh=mesh)
+            found[f"{name}, lag {lag}"] = {
+                "components": float(np.abs(shared.components - alone.components).max()),
+                "utilities": float(np.abs(shared.info.utilities - alone.info.utilities).max()),
+            } | own_batches_compiled(game, mesh)
+    return found
+
+
+def own_batches_compiled(game, mesh):
+    """Return the parts of rows (8, 64, 512) on devices, before and in a compiled update, and its collectives."""
+    place, (k, m, d) = choose_placement(mesh), (8, 64, 512)
+    x = np.random.default_rng(3).normal(size=(k, m, d)).astype(np.float32)
+    rows = place.rows(as_rows(x))
+    state = place.state(game.init(random_players(0, k, d, "float32")))
+    program = _update.lower(game, place, rows, state).compile()
+    arguments = program.as_text().splitlines()[0].split("->")[0]
+    return {
+        "shards": sorted({shard.data.shape for shard in rows.values.addressable_shards}),
+        "arguments": re.findall(r"f32\[(\d+,\d+,\d+)\]", arguments),
+        "bytes": [one.bytes for one in collectives(program)],
+        "players": 4 * k * d,
+        "rows": x.nbytes // place.layout.devices,
+    }
+
+
+def own_batches_in_place():
+    """Return results for batches that are on their devices already, for "auto", and for uneven numbers."""
+    x = np.random.default_rng(2).normal(size=(4, M + 1, D)) / np.arange(1, D + 1)
+    game, mesh = make("alpha", step_size=1e-2, own_batches=True), {"players": 4}
+    split = NamedSharding(make_mesh(mesh), P("players"))
+    parts = [
+        jax.device_put(one[None], device) for one, device in zip(x, jax.devices(), strict=False)
+    ]
+    placed = jax.make_array_from_single_device_arrays(x.shape, split, parts)
+    alone = play(game, x, k=4, rounds=5).components
+    found = {
+        name: float(np.abs(play(game, rows, k=4, rounds=5, mesh=one).components - alone).max())
+        for name, rows, one in (("placed", placed, mesh), ("auto", x, "auto"))
+    }
+    stay = choose_placement(mesh).rows(as_rows(placed)).values
+    found["same buffers"] = [
+        one.data.unsafe_buffer_pointer() == other.data.unsafe_buffer_pointer()
+        for one, other in zip(stay.addressable_shards, placed.addressable_shards, strict=True)
+    ]
+    found["auto layout"] = own_batches_placement("auto", (6, 5, 9)).layout
+    try:
+        play(game, x, k=4, rounds=1, mesh={"players": 3})
+    except ValueError as error:
+        found["uneven"] = str(error)
+    return found
+
+
 class InterruptsFourthBatch:
     """Progress callback that interrupts a fit in its fourth batch."""
 
@@ -209,6 +277,8 @@ PARTS = {
     "moved": moved,
     "moved by oja": moved_by_oja,
     "memory": memory,
+    "own batches": own_batches,
+    "own batches in place": own_batches_in_place,
 }
 
 if __name__ == "__main__":

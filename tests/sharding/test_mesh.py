@@ -11,6 +11,7 @@ import pytest
 from eigengame.algorithms import REGISTRY
 from eigengame.sharding.cost import EXCHANGES, best_layout, bytes_exchanged
 from eigengame.sharding.layout import Layout, make_mesh, parse_layout
+from eigengame.sharding.own_batches import own_batches_placement
 from eigengame.sharding.placement import ONE_DEVICE, choose_placement
 
 ROOT = Path(__file__).parents[2]
@@ -39,7 +40,16 @@ def on_eight_devices(*parts):
 
 @pytest.fixture(scope="module")
 def seen():
-    return on_eight_devices("played", "fitted", "streamed", "moved", "moved by oja", "memory")
+    return on_eight_devices(
+        "played",
+        "fitted",
+        "streamed",
+        "moved",
+        "moved by oja",
+        "memory",
+        "own batches",
+        "own batches in place",
+    )
 
 
 def test_algorithms_play_the_same_game_on_a_mesh(seen):
@@ -116,6 +126,54 @@ def test_devices_that_share_rows_sum_directions_once(seen):
 def test_players_are_orthonormalised_without_gathering_them(seen):
     """8 players of 4096 features in float32: devices exchange overlaps only."""
     assert seen["moved by oja"] < 0.05 * 8 * 4096 * 4
+
+
+def test_own_batches_on_a_mesh_give_the_game_of_one_device(seen):
+    """In float64, with 51 rows and 37 features, which two devices do not divide."""
+    for name, found in seen["own batches"].items():
+        assert found["components"] < 1e-12, (name, found)
+        assert found["utilities"] < 1e-12, (name, found)
+
+
+def test_each_device_has_only_the_batches_of_its_players(seen):
+    """8 batches of 64 rows and 512 features: on four devices, and on two along each axis."""
+    for name, found in seen["own batches"].items():
+        part = [2, 64, 512] if name.startswith("players") else [4, 32, 256]
+        assert found["shards"] == [part], (name, found)
+        assert found["arguments"] == [",".join(map(str, part))], (name, found)
+
+
+def test_own_batches_are_not_exchanged_but_parents_are_once(seen):
+    for name, found in seen["own batches"].items():
+        # Any collective of batches would have at least the size of a device's part of them.
+        assert max(found["bytes"]) < found["rows"] / 4, (name, found)
+        if name.startswith("players"):
+            assert found["bytes"] == [found["players"]], (name, found)
+
+
+def test_own_batches_that_are_on_their_devices_stay_there(seen):
+    found = seen["own batches in place"]
+    assert found["placed"] < 1e-12
+    assert found["same buffers"] == [True] * 4
+
+
+def test_auto_puts_own_batches_on_as_many_devices_as_divide_the_players(seen):
+    found = seen["own batches in place"]
+    assert found["auto"] < 1e-12
+    assert found["auto layout"] == [1, 6, 1]
+
+
+def test_own_batches_of_players_that_the_devices_do_not_divide_are_refused(seen):
+    assert seen["own batches in place"]["uneven"] == (
+        "rows has shape (4, 51, 37), one batch for each player, on mesh=players=3: give a multiple of 3 batches "
+        "and players, or a size of the axis players that divides 4."
+    )
+
+
+def test_own_batches_on_several_processes_are_refused(monkeypatch):
+    monkeypatch.setattr("jax.process_count", lambda: 2)
+    with pytest.raises(ValueError, match="on 2 processes: use one process"):
+        own_batches_placement(None, (4, 51, 37))
 
 
 def test_communication_of_feature_shards_does_not_depend_on_the_width():

@@ -75,7 +75,8 @@ class Alpha:
     rules : Rules, or pair of bools
         Rules of the game: with or without the hierarchy and the normaliser.
     own_batches : bool
-        Whether each player $i$ has its own batch $X_{i,t}$: rows then have shape (k, m, d).
+        Whether each player $i$ has its own batch $X_{i,t}$: rows then have shape (k, m, d). On a mesh each device
+        holds the batches of its players.
     lag : int
         Updates between broadcasts; in between, children use the last broadcast of their parents.
     dropout : float
@@ -159,14 +160,21 @@ class Alpha:
     def _on_own_batches(
         self, rows: Rows, state: AlphaState
     ) -> tuple[jax.Array, jax.Array, jax.Array]:
-        """Return gradient, rewards and penalties of player i on batch i."""
+        """Return gradients (k, d), rewards (k,) and penalties (k,), of player i on batch i."""
+        others = state.players if state.broadcast is None else state.broadcast
 
-        def play(own: Rows, i: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-            combined, rewards, penalties = self._gradient_scores(own, state)
-            mine = jax.lax.dynamic_slice_in_dim(combined, i, 1, axis=1)
-            return 2 * own.directions(mine)[0], rewards[i], penalties[i]
+        def play(
+            own: Rows, player: jax.Array, i: jax.Array
+        ) -> tuple[jax.Array, jax.Array, jax.Array]:
+            # The player is an argument of its own, so that on a mesh only the others are exchanged.
+            mine = own.scores(player[None])
+            scores = jax.lax.dynamic_update_slice_in_dim(own.scores(others), mine, i, axis=1)
+            gram = own.gram(scores, scores)
+            ratios = overlap_ratios(gram, jnp.diag(gram), self.rules)[:, i]
+            combined = mine - full_product(scores, ratios[:, None])
+            return 2 * own.directions(combined)[0], gram[i, i], jnp.sum(ratios * gram[:, i])
 
-        return jax.vmap(play)(rows, jnp.arange(state.players.shape[0]))
+        return jax.vmap(play)(rows, state.players, jnp.arange(state.players.shape[0]))
 
     def _broadcast(
         self, players: jax.Array, state: AlphaState

@@ -53,7 +53,10 @@ class Sequential:
     r"""Alg. 1 with the constants of Theorem ui_suff_conv.
 
     The step size is $1/(2L)$. Player $i$ learns for $t_i$ iterations, computed from $\rho_i$ and the norm of its
-    first Riemannian gradient; its children then use its final vector. Meant for full batches.
+    first gradient; its children then use its final vector. Meant for full batches.
+
+    Alg. 1 exactly as printed is `rule="literal"`, `start_norm="ambient"`, `stop_on_gradient=False`, with a large
+    `cap`.
 
     Parameters
     ----------
@@ -68,8 +71,12 @@ class Sequential:
         Maximum number of iterations in a turn. The $t_i$ of the theorem are worst cases, and often too large to
         run.
     stop_on_gradient : bool
-        End a turn when $\|\nabla^R\| \le \min(\|\nabla^R_0\|/2, \rho_i)$, which is sufficient for the proof, or
-        when it is within rounding of 0.
+        End a turn when $\|\nabla^R\| \le \min(\|\nabla_0\|/2, \rho_i)$, or when it is within rounding of 0. From
+        a start within $\pi/4$ of the optimum this is sufficient for the proof. A start almost orthogonal to it may
+        pass a saddle, the next component, where the gradient is small as well and the turn ends.
+    start_norm : {"riemannian", "ambient"}
+        The norm of the first gradient $\nabla_0$ in these rules: that of $\nabla^R$, as in the proof of Theorem
+        ui_suff_conv, or that of $\nabla$, as printed in Alg. 1, which is not small near a critical point.
     """
 
     eigenvalues: tuple[float, ...]
@@ -77,12 +84,14 @@ class Sequential:
     rule: Literal["scale-free", "literal"] = "scale-free"
     cap: int = 100_000
     stop_on_gradient: bool = True
+    start_norm: Literal["riemannian", "ambient"] = "riemannian"
 
     def __post_init__(self) -> None:
         # A tuple of floats, since configurations must be hashable.
         spectrum = _check.spectrum("eigenvalues", self.eigenvalues, at_least=2)
         object.__setattr__(self, "eigenvalues", tuple(float(x) for x in spectrum))
         _check.one_of("rule", self.rule, ("scale-free", "literal"))
+        _check.one_of("start_norm", self.start_norm, ("riemannian", "ambient"))
         _check.whole("cap", self.cap)
         theory.thresholds(self.eigenvalues, 1, self.theta_tol)
 
@@ -97,11 +106,14 @@ class Sequential:
         players, k = state.players, state.players.shape[0]
         learning = state.active < k
         i = jnp.minimum(state.active, k - 1)
-        gram, gradient = self._riemannian_gradient(rows, players, i)
+        gram, ambient = self._gradient(rows, players, i)
+        gradient = sphere.project_tangent(players[i][None, :], ambient[None, :])[0]
         norm = safe_norms(gradient)
 
         first = state.taken == 0
-        budget, target = self._turn(k, i, norm)
+        budget, target = self._turn(
+            k, i, norm if self.start_norm == "riemannian" else safe_norms(ambient)
+        )
         budget = jnp.where(first, budget, state.budget)
         target = jnp.where(first, target, state.target)
         reached = (norm <= target) & self.stop_on_gradient
@@ -126,15 +138,14 @@ class Sequential:
         """Return the players; those from `state.active` on have not finished."""
         return state.players
 
-    def _riemannian_gradient(
+    def _gradient(
         self, rows: Rows, players: jax.Array, i: jax.Array
     ) -> tuple[jax.Array, jax.Array]:
-        r"""Return the gram of all scores, and $\nabla^R_{\hat v_i} u_i$ of one player, shape (d,)."""
+        r"""Return the gram of all scores, and $\nabla_{\hat v_i} u_i$ of one player, shape (d,)."""
         scores = rows.scores(players)
         gram = rows.gram(scores, scores)
         column = jax.lax.dynamic_slice_in_dim(coefficients(gram), i, 1, axis=1)
-        gradient = 2 * rows.directions(full_product(scores, column))
-        return gram, sphere.project_tangent(players[i][None, :], gradient)[0]
+        return gram, 2 * rows.directions(full_product(scores, column))[0]
 
     def _turn(self, k: int, i: jax.Array, norm: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Return $t_i$, at most `cap`, and the target gradient norm, from the norm of the first gradient."""

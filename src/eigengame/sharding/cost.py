@@ -7,7 +7,8 @@ For batches of m rows, K players and d features, the numbers received by each de
 * Devices that share **rows** sum directions, $Kd$, and Gram matrices; in the remembered game also the mean of the
   batch, d. Every device then rotates all players. Splitting that work would need further exchanges of $Kd$.
 * Devices that share **players** gather them, $Kd$: the broadcast of the paper. If an algorithm needs only the
-  scores of other players, as `alpha` does, XLA gathers the scores instead, $mK$.
+  scores of other players, as `alpha` does, XLA gathers the scores instead, $mK$. If each player has its own batch,
+  the batch is on the player's device, and players are gathered, $Kd$.
 
 In Gram space, devices that share rows first redistribute them by columns: each receives $md$ divided by the number
 of devices. Products between rows, players and mean, $m^2 + mK + K^2$, are summed. Players are gathered once, $Kd$.

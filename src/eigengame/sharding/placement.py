@@ -1,9 +1,11 @@
 """Placement of arrays on a mesh.
 
 The rows of a batch are split over `data` and `features`, players over `players` and `features`; small arrays are
-replicated. Algorithms are not changed: XLA derives the communication from the placement of their arrays. Sizes that
-the number of devices does not divide are padded: features with columns of zeros, in which players that start at
-zero remain zero, and batches with rows of weight zero.
+replicated. Batches of single players are also split over `players`: each device has those of its players.
+Algorithms are not changed: XLA derives the communication from the placement of their arrays. Sizes that the number
+of devices does not divide are padded: features with columns of zeros, in which players that start at zero remain
+zero, and batches with rows of weight zero. Players are not padded but replicated; batches of single players are
+then refused (`own_batches.py`).
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from eigengame.sharding.gather import gather
 from eigengame.sharding.layout import Layout, make_mesh
 from eigengame.sharding.padding import pad, round_up
 from eigengame.sharding.process_local import is_contiguous, local_range, process_grid, put_local
-from eigengame.sharding.sharded_rows import ShardedRows
+from eigengame.sharding.sharded_rows import ShardedOwnRows, ShardedRows
 
 
 @dataclass(frozen=True)
@@ -148,9 +150,27 @@ class Placement:
                 None if rows.mean is None else self.per_feature(rows.mean),
                 self.mesh,
             )
+        if isinstance(rows, DenseRows):
+            return self._own_batches(rows)
         if isinstance(rows, SymmetricRows):
             return SymmetricRows(self.square(rows.matrix))
         return jax.tree.map(self.replicated, rows)
+
+    def _own_batches(self, rows: DenseRows) -> ShardedOwnRows:
+        """Place one batch for each player (k, m, d): each device has only the batches of its players."""
+        k, m, d = rows.values.shape
+        height, width = self.height(m), self.width(d)
+        roots: Any = rows.roots
+        if roots is None and height > m:
+            roots = np.ones((k, m), rows.values.dtype)
+        return ShardedOwnRows(
+            self._put(pad(rows.values, (k, height, width)), P("players", "data", "features")),
+            None if roots is None else self._put(pad(roots, (k, height)), P("players", "data")),
+            None
+            if rows.mean is None
+            else self._put(pad(rows.mean, (k, width)), P("players", "features")),
+            self.mesh,
+        )
 
     def state(self, state: Any) -> Any:
         """Place the state of an algorithm."""

@@ -75,3 +75,19 @@ class ShardedRows(DenseRows):
         """Return an array with a sharding constraint."""
         assert self.mesh is not None
         return jax.lax.with_sharding_constraint(values, NamedSharding(self.mesh, P(*axes)))
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class ShardedOwnRows(ShardedRows):
+    """One batch for each player, (k, m, d), on a mesh: batches are split over `players`, as their players are.
+
+    An algorithm applies `jax.vmap` to the batches, so that the products are those of one batch (m, d), and XLA
+    splits the mapped axis like that of `values`. Each batch is multiplied with all other players: these are
+    gathered, and the batches remain on their devices.
+    """
+
+    @property
+    def _players(self) -> object:
+        """Constraint on an axis of players: every device has all parents of its players."""
+        return None

@@ -73,6 +73,28 @@ def lipschitz(eigenvalues: ArrayLike, k: int) -> float:
     return float(4 * (spectrum[0] * k + (1 + kappa) * (spectrum[k - 1] - spectrum[k]) / 16))
 
 
+def player_lipschitz(eigenvalues: ArrayLike, c: ArrayLike) -> np.ndarray:
+    r"""Return $L_i = 4[\Lambda_{11}i + (1+\kappa_{i-1})c_i g_i]$ of each player, shape (k,).
+
+    Lemma grad_lipschitz_eps_parents: a bound on the ambient gradient of player $i$ if its parents are as accurate
+    as `parent_tolerance`. No $L_i$ is above the common constant `lipschitz` if every $c_i \le 1/16$.
+
+    Parameters
+    ----------
+    eigenvalues : array of at least k + 1 values, largest first
+    c : array of shape (k,)
+        $c_i$ of each player, from 0 to 1/16, for example those of `thresholds`. The first player has no parents:
+        $\kappa_0 = 1$.
+    """
+    c = np.asarray(c, dtype=np.float64)
+    if c.ndim != 1 or not c.size or not ((c >= 0) & (c <= 1 / 16)).all():
+        raise ValueError(f"c={c}: give a list with a fraction from 0 to 1/16 for each player.")
+    k = c.size
+    spectrum = _check.spectrum("eigenvalues", eigenvalues, at_least=k + 1)
+    kappa = spectrum[0] / np.concatenate([spectrum[:1], spectrum[: k - 1]])
+    return 4 * (spectrum[0] * np.arange(1, k + 1) + (1 + kappa) * c * gaps(spectrum)[:k])
+
+
 def literal_iterations(rho: float, gradient_norm: float) -> float:
     r"""Return $t_i = \lceil\frac54\min(\|\nabla\|/2, \rho_i)^{-2}\rceil$ (Alg. 1), as printed."""
     return _iterations(0.5, rho, gradient_norm)
@@ -87,6 +109,30 @@ def scale_free_iterations(rho: float, gradient_norm: float, lipschitz: float) ->
     The count does not depend on the scale of $M$, while that of the literal rule scales like $M^{-2}$.
     """
     return _iterations(_check.positive("lipschitz", lipschitz), rho, gradient_norm)
+
+
+def trough_iterations(gap: float, start_angle: float, lipschitz: float | None = None) -> float:
+    r"""Return $t_i^+$, the iterations from a start in the trough of the utility to $\pi/4$ from the optimum.
+
+    As printed in the proof of Theorem ui_suff_conv,
+    $t_i^+ = \lceil\frac54(\pi/g_i)^2(\pi/2-|\theta_i^0|)^{-2}\rceil$. This depends on the scale of $M$, like
+    `literal_iterations`. With a `lipschitz` constant $L$ it is $5L^2$ in place of $5/4$, as in
+    `scale_free_iterations`.
+
+    Parameters
+    ----------
+    gap : float
+        $g_i$, above 0.
+    start_angle : float
+        $|\theta_i^0|$, the angle of the start from the optimum, from 0 to $\pi/2$, where the count is infinite.
+    lipschitz : float, optional
+        $L$ of the step size $1/(2L)$.
+    """
+    if not 0 <= start_angle <= math.pi / 2:
+        raise ValueError(f"start_angle={start_angle!r}: give an angle from 0 to pi / 2.")
+    unit = 0.5 if lipschitz is None else _check.positive("lipschitz", lipschitz)
+    rho = _check.positive("gap", gap) / math.pi * (math.pi / 2 - start_angle)
+    return _iterations(unit, rho, math.inf)
 
 
 def _iterations(unit: float, rho: float, gradient_norm: float) -> float:
@@ -127,24 +173,41 @@ def angle_bound(gradient_norm: ArrayLike, gap: ArrayLike) -> np.ndarray:
     return math.pi * np.asarray(gradient_norm, np.float64) / np.asarray(gap, np.float64)
 
 
-def start_probability(phi: ArrayLike, d: int) -> np.ndarray:
-    r"""Return $P[|\theta^0| \le \phi] = I_{\sin^2\phi}(\frac{d-1}2, \frac12)$ for a random start.
+def start_probability(phi: ArrayLike, d: int, players: int = 1) -> np.ndarray:
+    r"""Return $P[|\theta^0| \le \phi]^k = I_{\sin^2\phi}(\frac{d-1}2, \frac12)^k$ for random starts.
 
-    The probability that a uniformly random vector of $\mathcal S^{d-1}$ is within $\phi$ of a given line.
+    The probability that each of `players` independent, uniformly random vectors of $\mathcal S^{d-1}$ is within
+    $\phi$ of a line of its own. Theorem simp_conv_rate needs all $k$ players within $\pi/4$ of their optima, but
+    states the value for one. An optimum depends on the parents only, whose starts are independent of the player's.
+
+    Parameters
+    ----------
+    phi : array
+        Angles, at least 0.
+    d : int
+        Number of features.
+    players : int
+        $k$, the number of independent starts.
     """
+    _check.whole("players", players)
     angle = np.asarray(phi, dtype=np.float64)
     if not (angle >= 0).all():
         raise ValueError(f"phi={phi!r}: give angles of at least 0.")
     if _check.whole("d", d) == 1:
         return np.ones_like(angle)
     # Angles to a line are at most a right angle.
-    return betainc((d - 1) / 2, 0.5, np.sin(np.minimum(angle, math.pi / 2)) ** 2)
+    return betainc((d - 1) / 2, 0.5, np.sin(np.minimum(angle, math.pi / 2)) ** 2) ** players
 
 
 def subspace_bound(k: int, d: int, theta_tol: float) -> float:
-    r"""Return $k(d-k)\theta_{tol}^2 \ge \|\hat V^\top V_{\lnot k}\|_F^2$ (Corollary ang_conv_to_subspace_conv)."""
+    r"""Return $k\sin^2\theta_{tol} \ge \|\hat V^\top V_{\lnot k}\|_F^2$, or 0 if $k = d$.
+
+    Corollary ang_conv_to_subspace_conv has $k(d-k)\theta_{tol}^2$. The squared entries of each row of
+    $\hat V^\top V_{\lnot k}$ have a sum of at most $\sin^2\theta_{tol}$, which gives $k$ in place of $k(d-k)$. The
+    bound is attained where all players err towards one vector.
+    """
     _check.component_count(k, _check.whole("d", d))
-    return k * (d - k) * theta_tol**2
+    return 0.0 if k == d else k * math.sin(min(theta_tol, math.pi / 2)) ** 2
 
 
 def _tolerance(theta_tol: float) -> None:

@@ -146,20 +146,35 @@ def worked_example_corrected(parent_error: ArrayLike) -> np.ndarray:
     return np.asarray(parent_error, dtype=np.float64)
 
 
-def soft_step(parent_error: ArrayLike, kappa: float, lean: float = 0.1) -> np.ndarray:
+def soft_step(
+    parent_error: ArrayLike, kappa: float, lean: float = 0.1, second: float | None = None
+) -> np.ndarray:
     r"""Return $|\theta_i^*|$ for a parent with an error towards another parent: a soft step.
 
-    This is the smallest game with the threshold of the paper's figure. There are three players on
-    $\mathrm{diag}(\kappa, \kappa, 1)$. The first has an error of `parent_error` towards
+    This is the smallest game with a threshold like that of the paper's figure. There are three players on
+    $\mathrm{diag}(\kappa, \mu, 1)$. The first has an error of `parent_error` towards
     $\Delta_1 = \sqrt{1-a^2}\,v_2 + a\,v_3$ with $a$ = `lean`, the second is exact, and the third can move towards
-    $v_1$. As $a \to 0$ the step is at $\epsilon^2 = 1/\kappa$: 18.4 degrees for
-    $\kappa = 10$.
+    $v_1$. As $a \to 0$ the step is at $\epsilon^2 = \kappa/(\kappa\mu+\kappa-\mu)$: 19.4 degrees on
+    $\mathrm{diag}(10, 9, 1)$.
+
+    Parameters
+    ----------
+    parent_error : array
+        $\theta_1$ in radians, from 0 to $\pi/2$.
+    kappa : float
+        $\kappa_i = \Lambda_{11}/\Lambda_{ii}$, above 1.
+    lean : float
+        The part of the error towards the child's component.
+    second : float, optional
+        $\mu$, the eigenvalue of the second parent, from 1 to $\kappa$; $0.9\kappa$ by default. The components of
+        the parents are only defined if it is below $\kappa$.
     """
+    second = 0.9 * kappa if second is None else second
     towards = np.array([[0.0, math.sqrt(1 - lean**2), lean], [0.0, 0.0, 1.0]])
     errors = np.atleast_1d(np.asarray(parent_error, dtype=np.float64))
     return np.array(
         [
-            error_propagation([kappa, kappa, 1.0], [error, 0.0], towards, [1.0, 0, 0]).deviation()
+            error_propagation([kappa, second, 1.0], [error, 0.0], towards, [1.0, 0, 0]).deviation()
             for error in errors
         ]
     )
