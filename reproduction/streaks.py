@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+import functools
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 
 from eigengame import metrics, testing
 from eigengame.algorithms import GHA, Alpha, Mu, Oja
-from eigengame.game import SymmetricRows
 from reproduction.base import Results, Run
-from reproduction.curves import rounded
+from reproduction.curves import mean_over_run, rounded
+from reproduction.diagonal_rows import DiagonalRows
 from reproduction.figures import LINES, add_legend, draw_runs, panels
 from reproduction.protocol import GRID, Protocol, tune
-from reproduction.trials import Family, best_response, eigengame, seeded_runs
+from reproduction.trials import Family, best_response, eigengame, log_points, seeded_runs
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -25,7 +27,7 @@ D = 50
 
 PROTOCOL = Protocol(
     # Best response takes more time per round and needs fewer: `rounds` in place of `updates`.
-    full={"updates": 10_000, "points": 200, "trials": 10, "rounds": 1000},
+    full={"updates": 40_000, "points": 150, "trials": 10, "rounds": 1000},
     quick={"updates": 400, "points": 10, "trials": 2, "rounds": 40},
 )
 
@@ -45,6 +47,41 @@ def spectra() -> dict[str, np.ndarray]:
     return {"linear": testing.linear(D), "exponential": testing.exponential(D)}
 
 
+class Seen(NamedTuple):
+    """Angles of all trials at all points, shape (trials, points, D), and the seconds that the runs took."""
+
+    angles: np.ndarray
+    seconds: float
+
+
+@functools.cache
+def runs_of(
+    name: str, spectrum: tuple[float, ...], trials: int, points: tuple[int, ...]
+) -> Callable[[float, int], Seen]:
+    """Return a function of step size and first seed that runs all trials of an algorithm on a spectrum.
+
+    Runs are kept, so that `synthetic` and `strict` share them if both are run in one process: they have the same
+    starts and differ only in the angle.
+    """
+    runs = seeded_runs(
+        ALGORITHMS[name][0],
+        DiagonalRows.of(np.asarray(spectrum)),
+        jnp.eye(D, dtype=jnp.float32),
+        metrics.angular_error,
+        k=D,
+        trials=trials,
+        points=points,
+    )
+
+    @functools.cache
+    def seen(step: float, first_seed: int) -> Seen:
+        begun = time.perf_counter()
+        angles = runs(step, first_seed)
+        return Seen(angles, time.perf_counter() - begun)
+
+    return seen
+
+
 def measure_streaks(
     run: Run,
     problems: Mapping[str, np.ndarray],
@@ -54,7 +91,8 @@ def measure_streaks(
 ) -> Results:
     """Measure the streak of each algorithm on each spectrum.
 
-    M is diagonal, without loss of generality: initial players are uniform on the sphere.
+    M is diagonal, without loss of generality: initial players are uniform on the sphere. Measurements are at
+    iterations in equal ratios.
 
     Parameters
     ----------
@@ -68,34 +106,27 @@ def measure_streaks(
     """
     size = PROTOCOL.size(run.quick)
     chosen = np.arange(D) if counted is None else counted
-    truth = jnp.eye(D, dtype=jnp.float32)
     found: Results = {}
     for spectrum, values in problems.items():
-        rows = SymmetricRows(jnp.diag(jnp.asarray(values, jnp.float32)))
         found[spectrum] = {"runs": {}}
-        for name, (family, grid) in ALGORITHMS.items():
+        for name, (_, grid) in ALGORITHMS.items():
             run.progress(f"{spectrum} spectrum: {name}")
-            every = (size.updates if grid else size.rounds) // size.points
-            updates = every * size.points
-            runs = seeded_runs(
-                family,
-                rows,
-                truth,
-                metrics.angular_error,
-                k=D,
-                trials=size.trials,
-                updates=updates,
-                every=every,
-            )
-            tuned = tune(runs, lambda seen: float(streaks(seen, angle, chosen).mean()), grid)
+            points = tuple(log_points(size.updates if grid else size.rounds, size.points))
+            runs = runs_of(name, tuple(values.tolist()), size.trials, points)
+
+            def score(seen: Seen, points: tuple[int, ...] = points) -> float:
+                return float(mean_over_run(streaks(seen.angles, angle, chosen), points).mean())
+
+            tuned = tune(runs, score, grid)
             found[spectrum]["runs"][name] = tuned.record(
-                updates,
-                every,
+                points[-1],
+                1,
                 {
-                    "streak": lambda seen: streaks(seen, angle, chosen),
-                    "loose": lambda seen: streaks(seen, metrics.STREAK_ANGLE, chosen),
+                    "streak": lambda seen: streaks(seen.angles, angle, chosen),
+                    "loose": lambda seen: streaks(seen.angles, metrics.STREAK_ANGLE, chosen),
                 },
-                runtime=rounded(1000 * tuned.seconds / size.trials, 3),
+                points=points,
+                runtime=rounded(1000 * tuned.shown["best"].seconds / size.trials, 3),
             )
     return {"angle": angle, "components": len(chosen), "size": vars(size), "panels": found}
 
