@@ -60,13 +60,18 @@ def styled() -> Any:
     return mpl.rc_context(STYLE)
 
 
-def panels(count: int, *, rows: int = 1, width: float = 4.2, height: float = 3.1) -> Any:
-    """Return a figure and its axes, an array of shape (rows, count)."""
+def panels(
+    count: int, *, rows: int = 1, width: float = 4.2, height: float = 3.1, shared: bool = False
+) -> Any:
+    """Return a figure and its axes, an array of shape (rows, count).
+
+    With `shared`, the panels of a column have one axis of iterations, labelled below the last of them.
+    """
     from matplotlib.figure import Figure
 
     with styled():
         figure = Figure(figsize=(width * count, height * rows), layout="constrained")
-        return figure, figure.subplots(rows, count, squeeze=False)
+        return figure, figure.subplots(rows, count, squeeze=False, sharex="col" if shared else False)
 
 
 def label_of(name: str) -> str:
@@ -109,7 +114,7 @@ def draw_runs(
         x = np.asarray(run["iterations"]) / per
         for step in (one for one in steps if one in run["curves"]):
             style: dict[str, Any] = {"color": COLOURS[name], "linestyle": LINES[step]}
-            style |= {"marker": MARKERS[name], "markersize": 4.5, "markevery": _spread(x, place)}
+            style |= {"marker": MARKERS[name], "markersize": 4.5, "markevery": spread(x, place)}
             if step == "best":
                 draw_band(axes, x, run["curves"][step][kind], linewidth=1.4, **style)
             else:
@@ -117,10 +122,13 @@ def draw_runs(
     axes.set_xscale("log")
 
 
-def _spread(x: np.ndarray, place: int, count: int = 5) -> list[int]:
-    """Return indices at equal distances on a logarithmic axis; each place has an offset of its own."""
-    shift = (place % len(COLOURS)) / len(COLOURS)
-    share = (np.arange(count) + 0.3 + 0.7 * shift) / count
+def spread(x: Any, place: int, *, of: int = len(COLOURS), count: int = 5) -> list[int]:
+    """Return indices for markers at equal distances on a logarithmic axis.
+
+    Each of the `of` places has an offset of its own, so that markers of coinciding curves do not cover each other.
+    """
+    x = np.asarray(x)
+    share = (np.arange(count) + 0.3 + 0.7 * (place % of) / of) / count
     wanted = x[0] * (x[-1] / x[0]) ** share
     return sorted({int(np.abs(x - one).argmin()) for one in wanted})
 

@@ -136,15 +136,23 @@ def streaks(angles: np.ndarray, angle: float, counted: np.ndarray) -> np.ndarray
     return metrics.streak_of(angles[..., counted], angle)
 
 
+ROWS = {
+    "best": ("step sizes chosen on held-out runs", ("best",)),
+    "others": ("ten times and a tenth of them", ("x10", "x0.1")),
+}
+"""Rows of the figure: title, and the step sizes shown."""
+
+
 def draw_streaks(results: Results) -> Figure:
     """Draw one column per spectrum: the best step sizes above, ten times and a tenth of them below."""
-    shown = (("best",), ("x10", "x0.1"))
-    figure, axes = panels(len(results["panels"]), rows=len(shown), width=3.6, height=2.6)
+    figure, axes = panels(
+        len(results["panels"]), rows=len(ROWS), width=3.6, height=2.5, shared=True
+    )
     for column, (spectrum, panel) in zip(axes.T, results["panels"].items(), strict=True):
-        for one, steps in zip(column, shown, strict=True):
+        for one, (title, steps) in zip(column, ROWS.values(), strict=True):
             draw_runs(one, panel, steps=steps)
             one.set_ylim(0, results["components"] * 1.04)
-        column[0].set_title(f"{spectrum} spectrum")
+            one.set_title(f"{spectrum} spectrum: {title}", fontsize=8.5, loc="left")
         column[-1].set_xlabel("iterations")
     for one in axes[:, 0]:
         one.set_ylabel("longest streak")
