@@ -44,4 +44,4 @@ class DiagonalRows:
 
     def directions(self, scores: jax.Array) -> jax.Array:
         r"""Return $Y^\top Z$, shape (k, d), for scores of shape (d, k)."""
-        return scores.T * self.roots
+        return scores.T * self.roots[None, :]

@@ -71,7 +71,9 @@ def panels(
 
     with styled():
         figure = Figure(figsize=(width * count, height * rows), layout="constrained")
-        return figure, figure.subplots(rows, count, squeeze=False, sharex="col" if shared else False)
+        return figure, figure.subplots(
+            rows, count, squeeze=False, sharex="col" if shared else False
+        )
 
 
 def label_of(name: str) -> str:

@@ -131,6 +131,11 @@ def measure_streaks(
     return {"angle": angle, "components": len(chosen), "size": vars(size), "panels": found}
 
 
+def length_of(results: Results) -> str:
+    """Return the length of the runs and the convention of step sizes, for the reading of a claim."""
+    return f"runs of {results['size']['updates']} iterations, step sizes of Alg. 2"
+
+
 def streaks(angles: np.ndarray, angle: float, counted: np.ndarray) -> np.ndarray:
     """Return the streak over the counted components, for angles of shape (..., k)."""
     return metrics.streak_of(angles[..., counted], angle)

@@ -1,8 +1,46 @@
-"""Claims and summaries of `synthetic`, `strict` and `bubble`."""
+"""Claims and summaries of `synthetic`, `strict` and `bubble`, on stored and on made-up results."""
 
 import pytest
 
+from reproduction.base import Verdict
 from reproduction.experiments import bubble, strict, synthetic
+from reproduction.streaks import ALGORITHMS
+
+HOLDS, FAILS, OPEN = Verdict.HOLDS, Verdict.DOES_NOT_HOLD, Verdict.NOT_COMPARABLE
+FLAT, RISING = [10.0, 40.0, 50.0, 50.0], [1.0, 5.0, 10.0, 20.0]
+
+
+def made_up(curves=None, *, components=50, **spectra):
+    """Return results with given mean streaks by spectrum and algorithm; all others are `curves`."""
+    panels = {}
+    for spectrum in ("linear", "exponential"):
+        given = spectra.get(spectrum, {})
+        panels[spectrum] = {
+            "runs": {
+                name: {
+                    "step": 1e-3,
+                    "iterations": [1, 10, 100, 200],
+                    "runtime": 2.0,
+                    "curves": {
+                        "best": {
+                            kind: {"mean": given.get(name, curves or FLAT)}
+                            for kind in ("streak", "loose")
+                        },
+                        "x10": {"streak": {"mean": FLAT}},
+                    },
+                }
+                for name in ALGORITHMS
+            }
+        }
+    size = {"updates": 200, "trials": 2}
+    return {"components": components, "size": size, "panels": panels}
+
+
+def verdicts(module, results, said):
+    """Return the verdicts on the claims whose sentence contains a text."""
+    found = [claim.verdict for claim in module.claims(results) if said in claim.claim]
+    assert found
+    return found
 
 
 @pytest.mark.parametrize(
@@ -23,38 +61,101 @@ def test_the_summary_compares_large_steps_with_and_without_the_projection(
     assert said in synthetic.summary(results)
 
 
-def test_claims_of_synthetic_depend_on_streaks_and_runtimes(stored):
-    results = stored("synthetic")
-    assert [claim.holds for claim in synthetic.claims(results)] == [True, True, False, False]
-    for panel in results["panels"].values():
-        for name, run in panel["runs"].items():
-            mean = run["curves"]["best"]["streak"]["mean"]
-            mean[:] = [50.0 if name == "EigenGame" else 10.0] * len(mean)
-            run["runtime"] = 2.0 if name == "EigenGame" else 1.0
-    assert [claim.holds for claim in synthetic.claims(results)] == [False, False, True, True]
+def test_the_summary_names_curves_that_are_not_flat():
+    assert "All mean curves at these step sizes are flat" in synthetic.summary(made_up())
+    moving = made_up(linear={"GHA": RISING}, exponential={"mu": RISING[::-1]})
+    said = "GHA (linear spectrum, still rising), mu (exponential spectrum, falling)"
+    assert said in synthetic.summary(moving)
+
+
+def test_a_tie_is_not_best():
+    assert verdicts(synthetic, made_up(), "Oja's") == [FAILS, FAILS]
+
+
+def test_oja_is_best_if_no_other_is_larger_and_all_are_smaller_on_one_spectrum():
+    others = dict.fromkeys(synthetic.IN_PAPER[:3], [5.0, 20.0, 45.0, 45.0])
+    assert verdicts(synthetic, made_up(linear=others), "Oja's") == [HOLDS, HOLDS]
+    worse = made_up(linear=others, exponential={"Oja": [10.0, 40.0, 49.0, 49.0]})
+    assert verdicts(synthetic, worse, "Oja's") == [FAILS, FAILS]
+
+
+def test_final_and_mean_streak_are_two_readings_of_performance():
+    late = dict.fromkeys(synthetic.IN_PAPER[:3], [0.0, 0.0, 40.0, 50.0])
+    assert verdicts(synthetic, made_up(linear=late), "Oja's") == [FAILS, HOLDS]
+    last = made_up(exponential={"EigenGame": [10.0, 40.0, 40.0, 51.0]})
+    assert verdicts(synthetic, last, "EigenGame performs better") == [HOLDS, FAILS]
+    assert verdicts(synthetic, made_up(), "EigenGame performs better") == [FAILS, FAILS]
+
+
+def test_asymptotes_are_judged_only_if_the_curves_are_flat():
+    assert verdicts(synthetic, made_up(), "similar asymptotes") == [HOLDS]
+    lower = made_up(linear={"GHA": [10.0, 30.0, 40.0, 40.0]})
+    assert verdicts(synthetic, lower, "similar asymptotes") == [FAILS]
+    for curve in (RISING, [10.0, 30.0, 47.0, 49.0]):
+        moving = made_up(linear={"GHA": curve})
+        assert verdicts(synthetic, moving, "similar asymptotes") == [OPEN]
+        assert "still rising" in synthetic.claims(moving)[2].measured
+
+
+def test_runtimes_of_another_machine_are_not_comparable():
+    results = made_up()
+    for runtime in (1.0, 3.0):
+        results["panels"]["linear"]["runs"]["EigenGame"]["runtime"] = runtime
+        assert verdicts(synthetic, results, "takes longer") == [OPEN]
+        assert f"EigenGame {runtime:.0f}" in synthetic.claims(results)[-1].measured
+
+
+def test_readings_name_the_length_of_the_runs():
+    for module in (synthetic, bubble):
+        readings = [claim.reading for claim in module.claims(made_up())]
+        assert any("runs of 200 iterations" in reading for reading in readings)
 
 
 def test_claims_of_strict_depend_on_the_streak_at_the_smaller_angle(stored):
     results = stored("strict")
-    assert [claim.holds for claim in strict.claims(results)] == [True, True, False]
     for panel in results["panels"].values():
         for run in panel["runs"].values():
             curves = run["curves"]["best"]
-            curves["streak"]["mean"] = [0.0] * len(curves["streak"]["mean"])
+            curves["streak"] = {"mean": [0.0] * len(curves["streak"]["mean"])}
     claims = strict.claims(results)
-    assert [claim.holds for claim in claims] == [False, False, False]
+    assert [claim.verdict for claim in claims] == [FAILS, FAILS, FAILS]
     assert "Oja not reached" in claims[1].measured
     for panel in results["panels"].values():
         for run in panel["runs"].values():
             curves = run["curves"]["best"]
             curves["streak"] = curves["loose"]
-    assert [claim.holds for claim in strict.claims(results)] == [True, False, True]
+    assert [claim.verdict for claim in strict.claims(results)] == [HOLDS, FAILS, HOLDS]
 
 
-def test_the_summary_of_bubble_depends_on_whether_the_streak_passes(stored):
-    results = stored("bubble")
-    assert "after 200 iterations on the linear spectrum" in bubble.summary(results)
-    curve = results["panels"]["linear"]["runs"]["EigenGame"]["curves"]["best"]["streak"]
-    curve["mean"] = [9.0] * len(curve["mean"])
-    assert "never on the linear spectrum" in bubble.summary(results)
-    assert not bubble.claims(results)[0].holds
+def test_the_change_at_the_smaller_angle_is_finer_than_the_sampling():
+    results = made_up([0.0, 20.0, 30.0, 50.0])
+    for panel in results["panels"].values():
+        for run in panel["runs"].values():
+            # Level 25 is reached within the same interval, after 55 and after 59.5 iterations.
+            run["curves"]["best"]["streak"] = {"mean": [0.0, 19.0, 29.909, 50.0]}
+    assert strict.slowdowns(results, "linear")["GHA"] == pytest.approx(59.5 / 55, rel=1e-3)
+    assert [claim.verdict for claim in strict.claims(results)] == [HOLDS, HOLDS, HOLDS]
+
+
+def test_the_summary_of_bubble_depends_on_whether_the_streak_passes():
+    passes = made_up(components=40, linear={"EigenGame": [0.0, 11.0, 40.0, 40.0]})
+    assert "after 10 iterations on the linear spectrum" in bubble.summary(passes)
+    assert verdicts(bubble, passes, "either side") == [HOLDS]
+    stuck = made_up(components=40, linear={"EigenGame": [9.0] * 4})
+    assert "never on the linear spectrum" in bubble.summary(stuck)
+    assert verdicts(bubble, stuck, "either side") == [FAILS]
+
+
+@pytest.mark.parametrize(
+    ("curve", "verdict"),
+    [
+        ([1.0, 20.0, 39.8, 39.9], HOLDS),
+        ([1.0, 20.0, 30.0, 39.6], HOLDS),
+        ([1.0, 20.0, 30.0, 39.0], OPEN),
+        ([1.0, 20.0, 39.0, 39.2], FAILS),
+        ([1.0, 20.0, 39.9, 20.0], FAILS),
+    ],
+)
+def test_a_streak_below_the_optimum_is_judged_only_if_it_is_flat(curve, verdict):
+    results = made_up([40.0] * 4, components=40, exponential={"EigenGame": curve})
+    assert verdicts(bubble, results, "approaches 40") == [HOLDS, verdict]
