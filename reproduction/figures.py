@@ -30,7 +30,7 @@ MARKERS = dict(zip(COLOURS, "os^DvPX*", strict=True))
 SERIES = ("#0072b2", "#e69f00", "#009e73", "#d55e00")
 """Colours of series that are not algorithms."""
 
-LINES = {"best": "-", "x10": ":", "x0.1": "--"}
+LINES: dict[str, Any] = {"best": "-", "x10": ":", "x0.1": "--"}
 """Line styles of the paper: best step size, ten times it, a tenth."""
 
 LINE_LABELS = {
@@ -81,11 +81,26 @@ def label_of(name: str) -> str:
     return r"$\mu$-EigenGame" if name == "mu" else name.replace("^R", "$^R$")
 
 
-def draw_band(axes: Axes, x: Sequence[float], curve: Mapping[str, Any], **style: Any) -> None:
+def draw_band(axes: Axes, x: Any, curve: Mapping[str, Any], **style: Any) -> None:
     """Draw a mean curve with a shaded band of one standard error."""
     mean, error = np.asarray(curve["mean"]), np.asarray(curve["error"])
     (line,) = axes.plot(x, mean, **style)
     axes.fill_between(x, mean - error, mean + error, color=line.get_color(), alpha=0.2, linewidth=0)
+
+
+def mark_level(axes: Axes, level: float, label: str = "") -> None:
+    """Draw a dotted line at a level behind the data, with its label in the margin to the right of the panel."""
+    axes.axhline(level, color="#777777", linewidth=0.9, linestyle=(0, (1, 1.5)), zorder=0)
+    if label:
+        axes.annotate(
+            label,
+            (1.02, level),
+            xycoords=("axes fraction", "data"),
+            va="center",
+            fontsize=7,
+            color="#555555",
+            annotation_clip=False,
+        )
 
 
 def draw_runs(

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from reproduction.base import Results
 from reproduction.experiments.ablation_text import FOOTNOTE, best
-from reproduction.figures import SERIES, label_of, panels, spread
+from reproduction.figures import SERIES, label_of, mark_level, panels, spread
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-STYLES = dict(
+STYLES: dict[str, tuple[str, Any, str]] = dict(
     zip(
         ("the game", "without order", "without normaliser", "without both"),
         zip(SERIES, ("-", "--", "-.", "-"), "os^D", strict=True),
@@ -73,14 +73,4 @@ def _scale_counts(axes: Axes, *, labelled: bool) -> None:
     axes.set_yticklabels(["0", "1", "2", "5", "10", "20", "50"])
     axes.yaxis.minorticks_off()
     for game, count in FOOTNOTE.items():
-        axes.axhline(count, color="#777777", linewidth=0.9, linestyle=(0, (1, 1.5)), zorder=0)
-        if labelled:
-            axes.annotate(
-                f"footnote,\n{game}: {count}",
-                (1.02, count),
-                xycoords=("axes fraction", "data"),
-                va="center",
-                fontsize=7,
-                color="#555555",
-                annotation_clip=False,
-            )
+        mark_level(axes, count, f"footnote,\n{game}: {count}" if labelled else "")

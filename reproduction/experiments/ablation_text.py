@@ -251,7 +251,7 @@ def reading(results: Results) -> str:
         f"All {results['components']} components, {size['trials']} trials of {size['updates']} iterations, and of "
         f"{size['longer']} without order and normaliser, at step sizes from 1e-3 to 1e-6, and down to 1e-7 without "
         "the normaliser, where penalties are of the order of M squared. The footnote does not say whether "
-        "gradients are projected, nor which step size and length are used, nor how learnt components are counted. All "
-        "combinations are run, and two counts are reported: the streak, and the components within pi/8 of any "
+        "gradients are projected, nor which step size and length are used, nor how learnt components are counted. "
+        "All combinations are run, and two counts are reported: the streak, and the components within pi/8 of any "
         "player. The first depends on which player learns which component, which without order is arbitrary."
     )

@@ -10,6 +10,7 @@ from eigengame import testing
 from eigengame.metrics import STREAK_ANGLE
 from reproduction.base import Claim, Results, Run, Verdict, holds_if
 from reproduction.curves import FLAT, final, finals, first_reach, listed, trend_of
+from reproduction.figures import mark_level
 from reproduction.streaks import D, draw_streaks, length_of, measure_streaks, spectra
 
 if TYPE_CHECKING:
@@ -66,18 +67,10 @@ def _optimum(results: Results, spectrum: str) -> Claim:
 def draw(results: Results) -> Figure:
     """Draw the streaks on both spectra, with a line at the repeated eigenvalues."""
     figure = draw_streaks(results)
-    for axes in figure.axes:
-        axes.axhline(FIRST - 1, color="#777777", linewidth=0.8, linestyle=(0, (1, 1.5)), zorder=0)
-        if axes.get_subplotspec().is_last_col():
-            axes.annotate(
-                "repeated\neigenvalues",
-                (1.02, FIRST - 1),
-                xycoords=("axes fraction", "data"),
-                va="center",
-                fontsize=7,
-                color="#555555",
-                annotation_clip=False,
-            )
+    columns = len(results["panels"])
+    for place, axes in enumerate(figure.axes):
+        last = place % columns == columns - 1
+        mark_level(axes, FIRST - 1, "repeated\neigenvalues" if last else "")
     return figure
 
 

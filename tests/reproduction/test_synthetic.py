@@ -73,14 +73,14 @@ def test_a_tie_is_not_best():
 
 
 def test_oja_is_best_if_no_other_is_larger_and_all_are_smaller_on_one_spectrum():
-    others = dict.fromkeys(synthetic.IN_PAPER[:3], [5.0, 20.0, 45.0, 45.0])
+    others = {key: [5.0, 20.0, 45.0, 45.0] for key in synthetic.IN_PAPER[:3]}
     assert verdicts(synthetic, made_up(linear=others), "Oja's") == [HOLDS, HOLDS]
     worse = made_up(linear=others, exponential={"Oja": [10.0, 40.0, 49.0, 49.0]})
     assert verdicts(synthetic, worse, "Oja's") == [FAILS, FAILS]
 
 
 def test_final_and_mean_streak_are_two_readings_of_performance():
-    late = dict.fromkeys(synthetic.IN_PAPER[:3], [0.0, 0.0, 40.0, 50.0])
+    late = {key: [0.0, 0.0, 40.0, 50.0] for key in synthetic.IN_PAPER[:3]}
     assert verdicts(synthetic, made_up(linear=late), "Oja's") == [FAILS, HOLDS]
     last = made_up(exponential={"EigenGame": [10.0, 40.0, 40.0, 51.0]})
     assert verdicts(synthetic, last, "EigenGame performs better") == [HOLDS, FAILS]
