@@ -63,9 +63,22 @@ def late_change(iterations: Sequence[float], mean: Sequence[float]) -> float:
     return float(mean[-1] - np.interp(iterations[-1] / 2, iterations, mean))
 
 
-def trend(iterations: Sequence[float], mean: Sequence[float]) -> str:
-    """Return "flat", "still rising" or "falling": the change over the second half of the run (see `FLAT`)."""
+def trend(iterations: Sequence[float], mean: Sequence[float], limit: float = float("inf")) -> str:
+    """Return whether a mean curve still changes over the second half of the run (see `FLAT`).
+
+    Parameters
+    ----------
+    iterations, mean : sequences of length points
+    limit : float
+        Maximum of the curve. A curve that ends there has reached its asymptote, however late.
+
+    Returns
+    -------
+    {"flat", "still rising", "falling", "at the maximum"}
+    """
     change = late_change(iterations, mean)
+    if mean[-1] >= limit:
+        return "at the maximum"
     if abs(change) <= FLAT:
         return "flat"
     return "still rising" if change > 0 else "falling"
@@ -115,10 +128,10 @@ def run_mean(panel: Results, name: str, kind: str = "streak") -> float:
     return float(mean_over_run(run["curves"]["best"][kind]["mean"], run["iterations"]))
 
 
-def trend_of(panel: Results, name: str, kind: str = "streak") -> str:
-    """Return the trend of an algorithm's mean curve at the best step size."""
+def trend_of(panel: Results, name: str, limit: float = float("inf")) -> str:
+    """Return the trend of an algorithm's mean streak at the best step size."""
     run = panel["runs"][name]
-    return trend(run["iterations"], run["curves"]["best"][kind]["mean"])
+    return trend(run["iterations"], run["curves"]["best"]["streak"]["mean"], limit)
 
 
 def chosen_steps(panel: Results) -> dict[str, float]:

@@ -166,6 +166,9 @@ def add_legend(figure: Figure, names: Iterable[str], steps: Sequence[str] = ("be
             for step in steps
         ]
     columns = min(len(handles), max(2, int(figure.get_figwidth() / 1.7)))
+    if len(steps) > 1:
+        # Columns are filled one after the other: the line styles are the last one.
+        columns = -(-len(handles) // len(steps))
     figure.legend(handles=handles, loc="outside lower center", ncols=columns, fontsize=8)
 
 

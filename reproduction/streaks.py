@@ -141,11 +141,8 @@ def streaks(angles: np.ndarray, angle: float, counted: np.ndarray) -> np.ndarray
     return metrics.streak_of(angles[..., counted], angle)
 
 
-ROWS = {
-    "best": ("step sizes chosen on held-out runs", ("best",)),
-    "others": ("ten times and a tenth of them", ("x10", "x0.1")),
-}
-"""Rows of the figure: title, and the step sizes shown."""
+ROWS = {"best step size": ("best",), "other step sizes": ("x10", "x0.1")}
+"""Rows of the figure: the step sizes shown, by title."""
 
 
 def draw_streaks(results: Results) -> Figure:
@@ -154,10 +151,11 @@ def draw_streaks(results: Results) -> Figure:
         len(results["panels"]), rows=len(ROWS), width=3.6, height=2.5, shared=True
     )
     for column, (spectrum, panel) in zip(axes.T, results["panels"].items(), strict=True):
-        for one, (title, steps) in zip(column, ROWS.values(), strict=True):
+        for one, (title, steps) in zip(column, ROWS.items(), strict=True):
             draw_runs(one, panel, steps=steps)
-            one.set_ylim(0, results["components"] * 1.04)
-            one.set_title(f"{spectrum} spectrum: {title}", fontsize=8.5, loc="left")
+            # A margin at both ends, so that curves at 0 and at the maximum are not cut.
+            one.set_ylim(-0.04 * results["components"], 1.04 * results["components"])
+            one.set_title(f"{spectrum} spectrum, {title}", fontsize=9)
         column[-1].set_xlabel("iterations")
     for one in axes[:, 0]:
         one.set_ylabel("longest streak")

@@ -52,7 +52,7 @@ def claims(results: Results) -> list[Claim]:
 def _optimum(results: Results, spectrum: str) -> Claim:
     """Judge whether the streak approaches its maximum; below it, a curve that still rises decides nothing."""
     panel, optimum = results["panels"][spectrum], results["components"]
-    end, trend = final(panel, "EigenGame"), trend_of(panel, "EigenGame")
+    end, trend = final(panel, "EigenGame"), trend_of(panel, "EigenGame", optimum)
     reached = end >= optimum - REACHED
     return Claim(
         f"The streak of EigenGame approaches {optimum}, which is optimal here.",

@@ -274,6 +274,11 @@ def test_a_curve_is_flat_if_the_second_half_of_the_run_changes_little(last, said
     assert late_change([1, 10, 100, 200], [0.0, 5.0, 10.0, last]) == pytest.approx(last - 10)
 
 
+def test_a_curve_at_its_maximum_has_reached_its_asymptote():
+    assert trend([1, 100, 200], [0.0, 8.0, 10.0], limit=10) == "at the maximum"
+    assert trend([1, 100, 200], [0.0, 8.0, 9.9], limit=10) == "still rising"
+
+
 def test_the_middle_of_a_run_is_interpolated():
     assert late_change([1, 80, 120, 200], [0.0, 4.0, 8.0, 8.0]) == pytest.approx(2)
 
