@@ -9,6 +9,7 @@ from eigengame.game import random_players
 from reproduction.base import Verdict
 from reproduction.experiments import ablation, ablation_games
 from reproduction.experiments.ablation_text import best
+from tests.reproduction.conftest import assert_curves_are_inside
 
 HOLDS, FAILS, OPEN = Verdict.HOLDS, Verdict.DOES_NOT_HOLD, Verdict.NOT_COMPARABLE
 K = 6
@@ -191,3 +192,13 @@ def test_the_summary_depends_on_players_that_share_the_first_component():
     assert "no two players share the first component" in ablation.summary(results)
     results["panels"]["linear"]["EigenGame"]["without order"]["steps"]["0.001"]["crowd"] = 50.0
     assert "50 of 50 players (linear spectrum, step size 0.001)" in ablation.summary(results)
+
+
+def test_the_figure_has_a_panel_per_variant_and_spectrum_with_labels_in_the_margin():
+    pytest.importorskip("matplotlib")
+    figure = ablation.draw(made_up(the_game=[course(0, 20, 50, 50)]))
+    assert len(figure.axes) == 4
+    assert [len(axes.texts) for axes in figure.axes] == [0, 2, 0, 2]
+    assert_curves_are_inside(figure)
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == list(ablation_games.GAMES)

@@ -5,6 +5,7 @@ import pytest
 from reproduction.base import Verdict
 from reproduction.experiments import bubble, strict, synthetic
 from reproduction.streaks import ALGORITHMS
+from tests.reproduction.conftest import assert_curves_are_inside
 
 HOLDS, FAILS, OPEN = Verdict.HOLDS, Verdict.DOES_NOT_HOLD, Verdict.NOT_COMPARABLE
 FLAT, RISING = [10.0, 40.0, 50.0, 50.0], [1.0, 5.0, 10.0, 20.0]
@@ -194,3 +195,15 @@ def test_the_summary_of_bubble_depends_on_whether_the_streak_passes():
 def test_a_streak_below_the_optimum_is_judged_only_if_it_is_flat(curve, verdict):
     results = made_up([40.0] * 4, components=40, exponential={"EigenGame": curve})
     assert verdicts(bubble, results, "approaches 40") == [HOLDS, verdict]
+
+
+@pytest.mark.parametrize("module", [synthetic, bubble])
+def test_no_curve_leaves_its_panel_and_no_label_covers_one(stored, module):
+    pytest.importorskip("matplotlib")
+    figure = module.draw(stored(module.__name__.rpartition(".")[2]))
+    assert_curves_are_inside(figure)
+    labelled = [bool(axes.texts) for axes in figure.axes]
+    assert labelled == [False, module is bubble] * 2
+    (legend,) = figure.legends
+    names = [text.get_text() for text in legend.get_texts()]
+    assert len(names) == len(ALGORITHMS) + 3
