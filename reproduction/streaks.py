@@ -13,7 +13,7 @@ import numpy as np
 from eigengame import metrics, testing
 from eigengame.algorithms import GHA, Alpha, Mu, Oja
 from reproduction.base import Results, Run
-from reproduction.curves import mean_over_run, rounded
+from reproduction.curves import mean_curve, mean_over_run, rounded, trend, trend_of
 from reproduction.diagonal_rows import DiagonalRows
 from reproduction.figures import LINES, add_legend, draw_runs, panels
 from reproduction.protocol import GRID, Protocol, tune
@@ -26,9 +26,10 @@ D = 50
 """Features and players: the paper computes all components of a 50 x 50 matrix."""
 
 PROTOCOL = Protocol(
-    # Best response takes more time per round and needs fewer: `rounds` in place of `updates`.
-    full={"updates": 40_000, "points": 150, "trials": 10, "rounds": 1000},
-    quick={"updates": 400, "points": 10, "trials": 2, "rounds": 40},
+    # Best response takes more time per round and needs fewer: `rounds` in place of `updates`. Algorithms whose
+    # streak still rises are run again for `longer` iterations, at the chosen step size only.
+    full={"updates": 40_000, "points": 150, "trials": 10, "rounds": 1000, "longer": 240_000},
+    quick={"updates": 400, "points": 10, "trials": 2, "rounds": 40, "longer": 800},
 )
 
 ALGORITHMS: Mapping[str, tuple[Family, tuple[float, ...] | None]] = {
@@ -128,7 +129,80 @@ def measure_streaks(
                 points=points,
                 runtime=rounded(1000 * tuned.shown["best"].seconds / size.trials, 3),
             )
-    return {"angle": angle, "components": len(chosen), "size": vars(size), "panels": found}
+    results = {"angle": angle, "components": len(chosen), "size": vars(size), "panels": found}
+    add_longer_runs(run, results, problems, chosen)
+    return results
+
+
+def add_longer_runs(
+    run: Run, results: Results, problems: Mapping[str, np.ndarray], counted: np.ndarray
+) -> None:
+    """Run algorithms again for longer, from the same starts, if their mean streak still rises at the end.
+
+    Adds "longer" to their records: iterations, and the mean streak at the chosen step size.
+    """
+    size = results["size"]
+    points = tuple(log_points(size["longer"], size["points"]))
+    for spectrum, panel in results["panels"].items():
+        for name, kept in panel["runs"].items():
+            rising = trend_of(panel, name, results["components"]) == "still rising"
+            if kept["step"] is None or not rising:
+                continue
+            run.progress(f"{spectrum} spectrum: {name}, {points[-1]} iterations")
+            runs = runs_of(name, tuple(problems[spectrum].tolist()), size["trials"], points)
+            seen = streaks(runs(kept["step"], 0).angles, results["angle"], counted)
+            kept["longer"] = {"iterations": list(points), "streak": mean_curve(seen)}
+
+
+class Asymptote(NamedTuple):
+    """End of the longest run of an algorithm at its best step size.
+
+    Attributes
+    ----------
+    end : float
+        Final mean streak.
+    trend : str
+        See `curves.trend`.
+    iterations : int
+        Length of the run.
+    """
+
+    end: float
+    trend: str
+    iterations: int
+
+    @property
+    def settled(self) -> bool:
+        """Whether the curve is flat or at its maximum."""
+        return self.trend in ("flat", "at the maximum")
+
+    def __str__(self) -> str:
+        return f"{self.end:.1f} after {self.iterations} iterations, {self.trend}"
+
+
+def asymptote(results: Results, spectrum: str, name: str) -> Asymptote:
+    """Return the end of the longest run of an algorithm."""
+    kept = results["panels"][spectrum]["runs"][name]
+    longer = kept.get("longer")
+    x = longer["iterations"] if longer else kept["iterations"]
+    mean = (longer or kept["curves"]["best"])["streak"]["mean"]
+    return Asymptote(mean[-1], trend(x, mean, results["components"]), x[-1])
+
+
+def longer_runs(results: Results) -> str:
+    """Return a sentence on the longer runs."""
+    found = [
+        f"{name} {asymptote(results, spectrum, name)} ({spectrum} spectrum)"
+        for spectrum, panel in results["panels"].items()
+        for name, kept in panel["runs"].items()
+        if "longer" in kept
+    ]
+    if not found:
+        return "No mean curve at these step sizes still rises at the end of the run."
+    return (
+        f"Mean curves that still rise after {results['size']['updates']} iterations end, in longer runs, at: "
+        f"{'; '.join(found)}."
+    )
 
 
 def length_of(results: Results) -> str:

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from eigengame.metrics import STREAK_ANGLE
 from reproduction.base import Claim, Results, Run, Verdict, holds_if
 from reproduction.curves import FLAT, chosen_steps, final, first_reach, listed, run_mean, trend_of
+from reproduction.streaks import asymptote, length_of, longer_runs, measure_streaks, spectra
 from reproduction.streaks import draw_streaks as draw
-from reproduction.streaks import length_of, measure_streaks, spectra
 
 __all__ = ["PAPER", "TITLE", "claims", "draw", "measure", "reading", "summary"]
 
@@ -20,9 +20,6 @@ IN_PAPER = ("EigenGame", "EigenGame^R", "GHA", "Oja")
 
 SIMILAR = 5.0
 """Asymptotes are similar if the final mean streaks differ by at most a tenth of the 50."""
-
-SETTLED = ("flat", "at the maximum")
-"""Trends of curves that have reached their asymptotes."""
 
 MEASURES = {"final mean streak": final, "mean streak over the run": run_mean}
 """What "performs better" can mean. The paper compares curves by eye."""
@@ -65,18 +62,15 @@ def _oja_is_best(results: Results, said: str) -> Claim:
 
 def _similar_asymptotes(results: Results) -> Claim:
     """Compare final streaks on the linear spectrum if all curves are flat by then."""
-    panel = results["panels"]["linear"]
-    ends = {name: final(panel, name) for name in IN_PAPER[:3]}
-    trends = {name: trend_of(panel, name, results["components"]) for name in ends}
-    flat = all(trend in SETTLED for trend in trends.values())
-    met = holds_if(max(ends.values()) - min(ends.values()) <= SIMILAR)
+    ends = {name: asymptote(results, "linear", name) for name in IN_PAPER[:3]}
+    values = [one.end for one in ends.values()]
+    met = holds_if(max(values) - min(values) <= SIMILAR)
     return Claim(
         "Both EigenGame variants and GHA achieve similar asymptotes on the linear spectrum.",
-        "Final mean streak: "
-        + ", ".join(f"{name} {end:.1f} ({trends[name]})" for name, end in ends.items())
-        + f" (similar: within {SIMILAR:g}; judged if all are at the maximum or flat: a change of at most {FLAT:g} "
-        "over the second half of the run).",
-        met if flat else Verdict.NOT_COMPARABLE,
+        f"Final mean streak: {'; '.join(f'{name} {one}' for name, one in ends.items())} (similar: within "
+        f"{SIMILAR:g}; judged if all are at the maximum or flat: a change of at most {FLAT:g} over the second half "
+        "of the run).",
+        met if all(one.settled for one in ends.values()) else Verdict.NOT_COMPARABLE,
         length_of(results),
     )
 
@@ -133,24 +127,11 @@ def summary(results: Results) -> str:
         reached = first_reach(run["iterations"], mean, max(mean))
         rounds.append(f"{max(mean):.1f} of 50 after {reached:.0f} rounds ({spectrum} spectrum)")
     return (
-        f"Step sizes chosen on held-out runs, {_by_spectrum(steps, 'g')}. {_unfinished(results)} "
+        f"Step sizes chosen on held-out runs, {_by_spectrum(steps, 'g')}. {longer_runs(results)} "
         f"{_large_steps(found['exponential'])} "
         "In addition to the paper's four algorithms, the figure has mu (EigenGame Unloaded) and best response. "
         f"Best response has no step size; its mean streak reaches a maximum of {' and '.join(rounds)}."
     )
-
-
-def _unfinished(results: Results) -> str:
-    """List the curves that are neither flat nor at their maximum at the end of the run."""
-    moving = [
-        f"{name} ({spectrum} spectrum, {trend})"
-        for spectrum, panel in results["panels"].items()
-        for name in panel["runs"]
-        if (trend := trend_of(panel, name, results["components"])) not in SETTLED
-    ]
-    if not moving:
-        return "At the end of the run all mean curves at these step sizes are flat or at their maximum."
-    return f"Not flat at the end of the run: {', '.join(moving)}."
 
 
 def _large_steps(panel: Results) -> str:
@@ -174,8 +155,9 @@ def reading(results: Results) -> str:
     return (
         f"M is diagonal and initial players are uniform on the sphere; {size['trials']} trials of "
         f"{size['updates']} iterations, and {size['trials']} held-out trials to choose step sizes. The paper does "
-        f"not give the length of its runs: asymptotes are the values after {size['updates']} iterations, and a "
-        "claim about asymptotes is judged only if the curves are flat by then. Measurements are at iterations in "
+        f"not give the length of its runs. Algorithms whose streak still rises at the end are run again for "
+        f"{size['longer']} iterations at the chosen step size, which only claims about asymptotes use; these are "
+        "judged only if the curves are flat or at their maximum. Measurements are at iterations in "
         "equal ratios; a mean over the run is over iterations, so that each measurement counts for the iterations "
         "since the one before. Oja's listing has no factor 2, so that the same step size is half as large for it."
     )
