@@ -134,7 +134,8 @@ ONE, TWO, RISING = course(0, 1, 1, 1), course(0, 1, 2, 2), course(0, 0, 0.2, 1)
         ([TWO], FAILS),
         ([ONE, TWO], FAILS),
         ({"EigenGame": [ONE], "EigenGame^R": [TWO]}, OPEN),
-        ([course(1, 1, 1, 1, spread=1)], OPEN),
+        ([course(1, 1, 1, 1, spread=1)], HOLDS),
+        ([course(1, 1, 1.2, 1.2)], OPEN),
     ],
 )
 def test_the_footnotes_1_is_the_most_at_any_step_size(given, verdict):
@@ -156,6 +157,18 @@ def test_the_footnotes_1_is_the_most_at_any_step_size(given, verdict):
 )
 def test_the_footnotes_5_is_judged_only_if_it_does_not_depend_on_unstated_choices(given, verdict):
     assert verdicts(made_up(without_both=given), "learns 5") == {verdict}
+
+
+@pytest.mark.parametrize("game", ["without order", "without both"])
+def test_a_count_that_rises_leaves_the_other_one_open(game):
+    results = made_up()
+    closed = {"without order": HOLDS, "without both": FAILS}[game]
+    said = {"without order": "at most 1", "without both": "learns 5"}[game]
+    assert verdicts(results, said) == {closed}
+    for panel in results["panels"].values():
+        for games in panel.values():
+            games[game]["steps"]["0.001"]["found"] = course(0, 0, 0.2, 1)
+    assert verdicts(results, said) == {OPEN}
 
 
 def test_convergence_is_compared_by_the_mean_over_the_run():
