@@ -120,9 +120,9 @@ def _at_most_one(results: Results, kind: str) -> Claim:
     return Claim(
         "Without its order the game learns at most 1 component.",
         f"Largest final mean over step sizes and spectra: {said}. Largest final count of a single trial: "
-        f"{max(one.high[-1] for one in seen)}. {_still(seen)} (holds if no final mean is above {wanted} and no count "
-        f"still rises; does not hold if every variant has a final mean of {wanted + 0.5:g} or more at some step "
-        "size).",
+        f"{max(one.high[-1] for one in seen)}. {_still(seen)} (holds if no final mean is above {wanted} and no "
+        f"count still rises; does not hold if every variant has a final mean of {wanted + 0.5:g} or more at some step "
+        "size; otherwise it depends on choices that the paper does not state).",
         verdict,
         f"{SAID[kind]}, means over trials, runs of {results['size']['updates']} iterations, all step sizes, with "
         "and without projection",
@@ -151,8 +151,8 @@ def _five(results: Results, kind: str) -> Claim:
     return Claim(
         "Without order and normaliser it learns 5.",
         f"Final mean at the best step sizes, {said}. Largest count of any trial, step size and time: "
-        f"{_most(seen)}. {_still(seen)} (holds if all end at {wanted} and no longer rise; does not hold if no trial "
-        f"reaches {wanted} and no count still rises; otherwise the number depends on choices that the paper does not "
+        f"{_most(seen)}. {_still(seen)} (holds if all end at {wanted} and no longer rise; does not hold if no "
+        f"trial reaches {wanted} and no count still rises; otherwise it depends on choices that the paper does not "
         "state).",
         verdict,
         f"{SAID[kind]}, runs of {results['size']['longer']} iterations; step size, projection and length are not "
@@ -190,8 +190,8 @@ def _unfinished(seen: list[Course]) -> int:
 def _still(seen: list[Course]) -> str:
     """Say in how many runs a mean count still rises at the end."""
     return (
-        f"In {_unfinished(seen)} of {len(seen)} combinations of spectrum, variant and step size, one of the two mean "
-        "counts still rises over the second half of the run"
+        f"In {_unfinished(seen)} of {len(seen)} combinations of spectrum, variant and step size, a mean count "
+        "still rises over the second half of the run"
     )
 
 
