@@ -121,8 +121,8 @@ def _at_most_one(results: Results, kind: str) -> Claim:
         "Without its order the game learns at most 1 component.",
         f"Largest final mean over step sizes and spectra: {said}. Largest final count of a single trial: "
         f"{max(one.high[-1] for one in seen)}. {_still(seen)} (holds if no final mean is above {wanted} and no "
-        f"count still rises; does not hold if every variant has a final mean of {wanted + 0.5:g} or more at some step "
-        "size; otherwise it depends on choices that the paper does not state).",
+        f"count still rises; does not hold if every variant has a final mean of {wanted + 0.5:g} or more at some "
+        "step size; otherwise it depends on choices that the paper does not state).",
         verdict,
         f"{SAID[kind]}, means over trials, runs of {results['size']['updates']} iterations, all step sizes, with "
         "and without projection",
