@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from eigengame.metrics import STREAK_ANGLE
 from reproduction.base import Claim, Results, Run, Verdict, holds_if
-from reproduction.curves import FLAT, chosen_steps, final, first_reach, listed, run_mean, trend_of
+from reproduction.curves import FLAT, chosen_steps, final, first_reach, listed, run_mean
 from reproduction.streaks import asymptote, length_of, longer_runs, measure_streaks, spectra
 from reproduction.streaks import draw_streaks as draw
 
@@ -79,11 +79,11 @@ def _eigengame_is_better(results: Results, other: str, said: str) -> Claim:
     """Compare EigenGame with another algorithm on the exponential spectrum."""
     panel = results["panels"]["exponential"]
     values = {name: MEASURES[said](panel, name) for name in ("EigenGame", other)}
-    trends = ", ".join(f"{name} {trend_of(panel, name, results['components'])}" for name in values)
+    ends = "; ".join(f"{name} {asymptote(results, 'exponential', name)}" for name in values)
     return Claim(
         f"EigenGame performs better than {other} on the exponential spectrum.",
-        f"{said.capitalize()}: {listed(values, '.2f')} (holds if EigenGame's is larger). At the end of the run: "
-        f"{trends}.",
+        f"{said.capitalize()}: {listed(values, '.2f')} (holds if EigenGame's is larger). The longest runs end at: "
+        f"{ends}.",
         holds_if(values["EigenGame"] > values[other]),
         f"by the {said}, {length_of(results)}",
     )
