@@ -90,7 +90,8 @@ def draw_band(axes: Axes, x: Any, curve: Mapping[str, Any], **style: Any) -> Non
 
 def mark_level(axes: Axes, level: float, label: str = "") -> None:
     """Draw a dotted line at a level behind the data, with its label in the margin to the right of the panel."""
-    axes.axhline(level, color="#777777", linewidth=0.9, linestyle=(0, (1, 1.5)), zorder=0)
+    # Above the grid, below the curves.
+    axes.axhline(level, color="#555555", linewidth=1, linestyle=(0, (1, 1.5)), zorder=1)
     if label:
         axes.annotate(
             label,
