@@ -26,6 +26,18 @@ def need_data(name):
             real(part)
 
 
+def assert_curves_are_inside(figure):
+    """Check that no curve leaves its panel, and that texts on panels are in the margin to the right."""
+    for axes in figure.axes:
+        low, high = axes.get_ylim()
+        for line in axes.lines:
+            values = line.get_ydata()
+            assert low < min(values)
+            assert max(values) < high
+        for text in axes.texts:
+            assert text.xy[0] > 1
+
+
 @pytest.fixture(scope="session")
 def quick(tmp_path_factory):
     """Return a function from the name of an experiment to the folder of its quick run."""
