@@ -33,6 +33,7 @@ EXPERIMENTS: Mapping[str, str] = MappingProxyType(
         "frequent-directions": "sharded Frequent Directions compared with EigenGame",
         "scree": "Rayleigh quotients and utilities on MNIST",
         "resnet": "32 components of a ResNet-50 on 1000 photographs, with a certificate",
+        "small-resnet": "deflation, EigenGame and Frequent Directions on a ResNet-50",
         "decentralised": "delayed or lost broadcasts, and a separate batch for each player",
         "general": "non-linear players on data that linear components do not separate",
     }

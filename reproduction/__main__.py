@@ -77,7 +77,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--data",
-        help="folder of data: MNIST, and for resnet weights and photographs "
+        help="folder of data: MNIST, and for resnet and small-resnet weights and photographs "
         "(default: EIGENGAME_DATA, else OpenML for MNIST)",
     )
     parser.add_argument(

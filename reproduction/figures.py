@@ -60,13 +60,20 @@ def styled() -> Any:
     return mpl.rc_context(STYLE)
 
 
-def panels(count: int, *, rows: int = 1, width: float = 4.2, height: float = 3.1) -> Any:
-    """Return a figure and its axes, an array of shape (rows, count)."""
+def panels(
+    count: int, *, rows: int = 1, width: float = 4.2, height: float = 3.1, shared: bool = False
+) -> Any:
+    """Return a figure and its axes, an array of shape (rows, count).
+
+    With `shared`, the panels of a column have one axis of iterations, labelled below the last of them.
+    """
     from matplotlib.figure import Figure
 
     with styled():
         figure = Figure(figsize=(width * count, height * rows), layout="constrained")
-        return figure, figure.subplots(rows, count, squeeze=False)
+        return figure, figure.subplots(
+            rows, count, squeeze=False, sharex="col" if shared else False
+        )
 
 
 def label_of(name: str) -> str:
@@ -79,6 +86,22 @@ def draw_band(axes: Axes, x: Any, curve: Mapping[str, Any], **style: Any) -> Non
     mean, error = np.asarray(curve["mean"]), np.asarray(curve["error"])
     (line,) = axes.plot(x, mean, **style)
     axes.fill_between(x, mean - error, mean + error, color=line.get_color(), alpha=0.2, linewidth=0)
+
+
+def mark_level(axes: Axes, level: float, label: str = "") -> None:
+    """Draw a dotted line at a level behind the data, with its label in the margin to the right of the panel."""
+    # Above the grid, below the curves.
+    axes.axhline(level, color="#555555", linewidth=1, linestyle=(0, (1, 1.5)), zorder=1)
+    if label:
+        axes.annotate(
+            label,
+            (1.02, level),
+            xycoords=("axes fraction", "data"),
+            va="center",
+            fontsize=7,
+            color="#555555",
+            annotation_clip=False,
+        )
 
 
 def draw_runs(
@@ -109,7 +132,7 @@ def draw_runs(
         x = np.asarray(run["iterations"]) / per
         for step in (one for one in steps if one in run["curves"]):
             style: dict[str, Any] = {"color": COLOURS[name], "linestyle": LINES[step]}
-            style |= {"marker": MARKERS[name], "markersize": 4.5, "markevery": _spread(x, place)}
+            style |= {"marker": MARKERS[name], "markersize": 4.5, "markevery": spread(x, place)}
             if step == "best":
                 draw_band(axes, x, run["curves"][step][kind], linewidth=1.4, **style)
             else:
@@ -117,10 +140,13 @@ def draw_runs(
     axes.set_xscale("log")
 
 
-def _spread(x: np.ndarray, place: int, count: int = 5) -> list[int]:
-    """Return indices at equal distances on a logarithmic axis; each place has an offset of its own."""
-    shift = (place % len(COLOURS)) / len(COLOURS)
-    share = (np.arange(count) + 0.3 + 0.7 * shift) / count
+def spread(x: Any, place: int, *, of: int = len(COLOURS), count: int = 5) -> list[int]:
+    """Return indices for markers at equal distances on a logarithmic axis.
+
+    Each of the `of` places has an offset of its own, so that markers of coinciding curves do not cover each other.
+    """
+    x = np.asarray(x)
+    share = (np.arange(count) + 0.3 + 0.7 * (place % of) / of) / count
     wanted = x[0] * (x[-1] / x[0]) ** share
     return sorted({int(np.abs(x - one).argmin()) for one in wanted})
 
@@ -141,6 +167,9 @@ def add_legend(figure: Figure, names: Iterable[str], steps: Sequence[str] = ("be
             for step in steps
         ]
     columns = min(len(handles), max(2, int(figure.get_figwidth() / 1.7)))
+    if len(steps) > 1:
+        # Columns are filled one after the other: the line styles are the last one.
+        columns = -(-len(handles) // len(steps))
     figure.legend(handles=handles, loc="outside lower center", ncols=columns, fontsize=8)
 
 

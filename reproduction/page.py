@@ -108,7 +108,7 @@ def _overview(judged: Mapping[str, Sequence[Claim]]) -> list[str]:
     parts = ["## What is reproduced, and what is not", verdict_table(judged)]
     headings = {
         Verdict.HOLDS.value: "**Reproduced:**",
-        DEPENDS: "**Reproduced in one reading, not in another:**",
+        DEPENDS: "**Depends on the reading of the paper:**",
         Verdict.DOES_NOT_HOLD.value: "**Not reproduced:**",
         Verdict.NOT_COMPARABLE.value: "**Not comparable:**",
     }

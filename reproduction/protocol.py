@@ -3,7 +3,8 @@
 Step sizes come from 1e-3, 1e-4, 1e-5, 1e-6 in the convention of Alg. 2: the gradient has its factor 2 and M is
 the sum over the rows of a batch. The vectorised listing omits the 2, which would double every step size. The
 paper does not say which convention its grid belongs to, nor how "best performing" is measured. Here the best
-step size has the largest mean streak over the whole run, which rewards curves that rise early and stay high.
+step size has the largest mean streak over the whole run, which rewards curves that rise early and stay high. It is
+a mean over iterations: measurements at unequal distances are weighted by them (`curves.mean_over_run`).
 """
 
 from __future__ import annotations
@@ -67,13 +68,22 @@ class Tuned(NamedTuple):
     seconds: float = 0.0
 
     def record(
-        self, updates: int, every: int, kinds: Mapping[str, Callable[[Any], Any]], **more: Any
+        self,
+        updates: int,
+        every: int,
+        kinds: Mapping[str, Callable[[Any], Any]],
+        *,
+        points: Sequence[int] | None = None,
+        **more: Any,
     ) -> dict[str, Any]:
-        """Return what the results store: step sizes, iterations, and a mean curve of each kind."""
+        """Return what the results store: step sizes, iterations, and a mean curve of each kind.
+
+        `points` are the iterations of the measurements if they are not every `every` updates.
+        """
         return {
             "step": self.step,
             "tried": self.tried,
-            "iterations": list(range(every, updates // every * every + 1, every)),
+            "iterations": list(points or range(every, updates + 1, every)),
             "curves": {
                 which: {kind: mean_curve(values(seen)) for kind, values in kinds.items()}
                 for which, seen in self.shown.items()

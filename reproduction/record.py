@@ -1,4 +1,8 @@
-"""Records on disk: one folder per experiment, with its numbers, claims and figures."""
+"""Records on disk: one folder per experiment, with its numbers, arrays, claims and figures.
+
+`measure` returns plain numbers, which are stored as JSON. Pictures are too large for that: an experiment may also
+return a dictionary of arrays under the key "arrays", which is stored as a compressed `.npz` file.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,7 @@ import platform
 import time
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import jax
 import numpy as np
@@ -19,16 +24,18 @@ from reproduction import experiment
 from reproduction.base import Claim, Results, Run
 from reproduction.figures import save, styled
 
-RESULTS, CLAIMS = "results.json", "claims.json"
+RESULTS, CLAIMS, ARRAYS = "results.json", "claims.json", "arrays.npz"
 
 
 def reproduce(name: str, folder: Path, run: Run) -> list[Claim]:
     """Run an experiment, write its record into `folder`, and return its claims."""
     begun = time.perf_counter()
-    measured = experiment(name).measure(run)
+    measured = dict(experiment(name).measure(run))
     taken = round(time.perf_counter() - begun, 1)
+    arrays = measured.pop("arrays", None)
     results = measured | _provenance(name, run) | {"took": taken}
     folder.mkdir(parents=True, exist_ok=True)
+    _write_arrays(folder / ARRAYS, arrays)
     _write_json(folder / RESULTS, results)
     return redraw(folder)
 
@@ -39,13 +46,15 @@ def redraw(folder: Path) -> list[Claim]:
     try:
         module = experiment(results["experiment"])
         claims = module.claims(results)
+        with styled():
+            figure = module.draw(results)
     except KeyError as error:
         raise ValueError(
             f"{folder / RESULTS} has no {error}; it may be from another version: run the experiment again."
         ) from None
     _write_json(folder / CLAIMS, [claim._asdict() for claim in claims])
     with styled():
-        save(module.draw(results), folder)
+        save(figure, folder)
         extras = getattr(module, "extras", None)
         if extras is not None:
             extras(results, folder)
@@ -53,14 +62,24 @@ def redraw(folder: Path) -> list[Claim]:
 
 
 def read_results(folder: Path) -> Results:
-    """Read the results in a folder."""
+    """Read the results in a folder, with the arrays under "arrays" if there are any."""
     path = folder / RESULTS
     if not path.exists():
         raise ValueError(f"{path} does not exist: run python -m reproduction {folder.name} first.")
     try:
-        return json.loads(path.read_text())
+        results: Results = json.loads(path.read_text())
     except ValueError as error:
         raise ValueError(f"{path} is not JSON ({error}): run the experiment again.") from None
+    arrays = folder / ARRAYS
+    if arrays.exists():
+        try:
+            with np.load(arrays) as file:
+                results["arrays"] = dict(file)
+        except (ValueError, OSError, BadZipFile) as error:
+            raise ValueError(
+                f"{arrays} is not a file of arrays ({error}): run the experiment again."
+            ) from None
+    return results
 
 
 def check_overwrite(folder: Path, *, quick: bool) -> None:
@@ -89,6 +108,15 @@ def _write_json(path: Path, content: Any) -> None:
     text = json.dumps(content, allow_nan=False) + "\n"
     with atomic_write(path) as draft:
         draft.write_text(text)
+
+
+def _write_arrays(path: Path, arrays: dict[str, Any] | None) -> None:
+    """Write arrays atomically as a compressed file, or remove those of an earlier run."""
+    if not arrays:
+        path.unlink(missing_ok=True)
+        return
+    with atomic_write(path) as draft, draft.open("wb") as file:
+        np.savez_compressed(file, **arrays)
 
 
 def _provenance(name: str, run: Run) -> Results:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -65,6 +65,21 @@ def orders(first_seed: int, trials: int, n: int, size: int, updates: int) -> np.
     return np.stack([one(seed) for seed in range(first_seed, first_seed + trials)])
 
 
+def log_points(updates: int, count: int) -> list[int]:
+    """Return about `count` increasing iterations from 1 to `updates`, in equal ratios.
+
+    Iterations are whole numbers: at the start, where the ratio is below one iteration, every iteration is a
+    point. Rounding makes points coincide there, so that the ratio is chosen for `count` distinct ones.
+    """
+    count = min(count, updates)
+    drawn = count
+    while True:
+        points = np.unique(np.rint(np.geomspace(1, updates, drawn)).astype(int)).tolist()
+        if len(points) >= count:
+            return points
+        drawn += 1
+
+
 def seeded_runs(
     family: Family,
     rows: Any,
@@ -73,8 +88,9 @@ def seeded_runs(
     *,
     k: int,
     trials: int,
-    updates: int,
-    every: int,
+    updates: int | None = None,
+    every: int | None = None,
+    points: Sequence[int] | None = None,
     batch: int | None = None,
 ) -> Runs:
     """Return a function for `tune` that runs all trials at a step size from a first seed.
@@ -83,8 +99,9 @@ def seeded_runs(
     so that they are not part of measured times. Other parameters: see `play_trials`.
     """
     d = rows.width if batch is None else rows.shape[1]
+    points = _measured_at(updates, every, points)
     shuffled = {
-        seed: None if batch is None else orders(seed, trials, len(rows), batch, updates)
+        seed: None if batch is None else orders(seed, trials, len(rows), batch, points[-1])
         for seed in (0, HELD_OUT)
     }
 
@@ -96,8 +113,7 @@ def seeded_runs(
             rows,
             truth,
             measure,
-            updates=updates,
-            every=every,
+            points=points,
             order=shuffled[first_seed],
         )
 
@@ -112,8 +128,9 @@ def play_trials(
     truth: Any,
     measure: Measure,
     *,
-    updates: int,
-    every: int,
+    updates: int | None = None,
+    every: int | None = None,
+    points: Sequence[int] | None = None,
     order: Any = None,
 ) -> Any:
     """Run one algorithm from many starts and measure it during the run.
@@ -132,23 +149,39 @@ def play_trials(
         Passed to `measure`.
     measure : function
         Takes components (k, d) and the truth.
-    updates, every : int
+    updates, every : int, optional
         Number of updates, and updates per measurement. An incomplete last group is not run.
+    points : increasing sequence of int, optional
+        Numbers of updates after which to measure, in place of `updates` and `every`; see `log_points`.
     order : array of shape (trials, updates, m), optional
         Row indices of each batch.
 
     Returns
     -------
-    tree of arrays with leading axes (trials, updates // every)
+    tree of arrays with leading axes (trials, points)
     """
-    if order is not None:
-        trials, size = order.shape[0], order.shape[2]
-        order = jnp.asarray(order[:, : updates // every * every]).reshape(trials, -1, every, size)
+    stretches = np.diff(_measured_at(updates, every, points), prepend=0).astype(np.int32)
     size = jnp.asarray(step, players.dtype)
+    order = None if order is None else jnp.asarray(order)
     with one_thread():
         return jax.device_get(
-            _measured(family, measure, updates // every, every, size, players, rows, truth, order)
+            _measured(family, measure, stretches, size, players, rows, truth, order)
         )
+
+
+def _measured_at(
+    updates: int | None, every: int | None, points: Sequence[int] | None
+) -> Sequence[int]:
+    """Return the iterations of all measurements."""
+    if points is not None:
+        if updates is not None or every is not None or not len(points):
+            raise ValueError("give points (at least one), or updates and every.")
+        if points[0] < 1 or np.any(np.diff(points) < 1):
+            raise ValueError(f"points={list(points)[:5]}...: give increasing numbers from 1 on.")
+        return points
+    if updates is None or every is None:
+        raise ValueError("give updates and every, or points.")
+    return range(every, updates + 1, every)
 
 
 def one_thread() -> threadpool_limits:
@@ -156,30 +189,34 @@ def one_thread() -> threadpool_limits:
     return threadpool_limits(1, user_api="blas")
 
 
-@partial(jax.jit, static_argnums=(0, 1, 2, 3))
+@partial(jax.jit, static_argnums=(0, 1))
 def _measured(
     family: Family,
     measure: Measure,
-    points: int,
-    every: int,
+    stretches: jax.Array,
     step: jax.Array,
     players: jax.Array,
     rows: Any,
     truth: Any,
     order: jax.Array | None,
 ) -> Any:
-    """Return the measurements of all trials."""
+    """Return the measurements of all trials, after stretches of the given numbers of updates.
+
+    The lengths of the stretches are data, so that runs of any length with equally many points compile once.
+    """
     algorithm = family(lambda _: step)
 
-    def update(state: Any, chosen: jax.Array | None) -> tuple[Any, None]:
-        batch = rows if chosen is None else DenseRows(rows[chosen])
-        return algorithm.update(batch, state)[0], None
+    def trial(players: jax.Array, order: jax.Array | None) -> Any:
+        def update(at: jax.Array, state: Any) -> Any:
+            batch = rows if order is None else DenseRows(rows[order[at]])
+            return algorithm.update(batch, state)[0]
 
-    def stretch(state: Any, chosen: jax.Array | None) -> tuple[Any, Any]:
-        state, _ = jax.lax.scan(update, state, chosen, length=every)
-        return state, measure(algorithm.components(state), truth)
+        def stretch(carry: tuple[jax.Array, Any], length: jax.Array) -> tuple[Any, Any]:
+            begin, state = carry
+            state = jax.lax.fori_loop(begin, begin + length, update, state)
+            return (begin + length, state), measure(algorithm.components(state), truth)
 
-    def trial(players: jax.Array, chosen: jax.Array | None) -> Any:
-        return jax.lax.scan(stretch, algorithm.init(players), chosen, length=points)[1]
+        begun = jnp.zeros((), stretches.dtype), algorithm.init(players)
+        return jax.lax.scan(stretch, begun, stretches)[1]
 
     return jax.vmap(trial, in_axes=(0, None if order is None else 0))(players, order)

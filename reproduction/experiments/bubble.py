@@ -8,9 +8,18 @@ import numpy as np
 
 from eigengame import testing
 from eigengame.metrics import STREAK_ANGLE
-from reproduction.base import Claim, Results, Run, holds_if
-from reproduction.curves import final, finals, first_reach, listed
-from reproduction.streaks import D, draw_streaks, measure_streaks, spectra
+from reproduction.base import Claim, Results, Run, Verdict, holds_if
+from reproduction.curves import FLAT, final, finals, first_reach, listed
+from reproduction.figures import mark_level
+from reproduction.streaks import (
+    D,
+    asymptote,
+    draw_streaks,
+    length_of,
+    longer_runs,
+    measure_streaks,
+    spectra,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -20,6 +29,12 @@ PAPER = "fig:bubble"
 
 FIRST, LAST = 10, 19
 """The equal eigenvalues, counted from 1 as in the paper."""
+
+DIP = 2.0
+"""A mean streak falls visibly if it loses more than this."""
+
+REACHED = 0.5
+"""A mean streak is at its maximum if it is at most this much below."""
 
 
 def measure(run: Run) -> Results:
@@ -36,34 +51,36 @@ def claims(results: Results) -> list[Claim]:
         Claim(
             "EigenGame does not require distinct eigenvalues: it finds the eigenvectors on either side of the "
             "repeated ones.",
-            f"Final mean streak of EigenGame, of 40: {listed(ends)} (holds above {FIRST}, which is past the "
-            "repeated eigenvalues).",
+            f"Final mean streak of EigenGame, of {results['components']}: {listed(ends)} (holds above {FIRST}, "
+            "which is past the repeated eigenvalues, on both spectra).",
             holds_if(all(end > FIRST for end in ends.values())),
-            "runs of 10000 iterations, step sizes of Alg. 2",
+            length_of(results),
         ),
-        Claim(
-            "40 is optimal here, and EigenGame reaches it on the linear spectrum.",
-            f"Final mean streak of EigenGame: {ends['linear']:.1f} (reached: at least 39.5).",
-            holds_if(ends["linear"] >= 39.5),
-            "runs of 10000 iterations, step sizes of Alg. 2",
-        ),
+        *(_optimum(results, spectrum) for spectrum in results["panels"]),
     ]
+
+
+def _optimum(results: Results, spectrum: str) -> Claim:
+    """Judge whether the streak approaches its maximum; below it, a curve that still rises decides nothing."""
+    optimum, found = results["components"], asymptote(results, spectrum, "EigenGame")
+    reached = found.end >= optimum - REACHED
+    undecided = found.trend == "still rising" and not reached
+    return Claim(
+        f"The streak of EigenGame approaches {optimum}, which is optimal here.",
+        f"Final mean streak of EigenGame: {found} (reached: at least {optimum - REACHED:g}; does not hold if the "
+        f"curve ends below that and does not rise by more than {FLAT:g} over the second half of the run).",
+        Verdict.NOT_COMPARABLE if undecided else holds_if(reached),
+        f"{spectrum} spectrum, runs of {found.iterations} iterations, step sizes of Alg. 2",
+    )
 
 
 def draw(results: Results) -> Figure:
     """Draw the streaks on both spectra, with a line at the repeated eigenvalues."""
     figure = draw_streaks(results)
-    for axes in figure.axes:
-        axes.axhline(FIRST - 1, color="#999999", linewidth=0.8)
-        axes.annotate(
-            "bubble",
-            (1, FIRST - 1),
-            xycoords=("axes fraction", "data"),
-            ha="right",
-            va="bottom",
-            fontsize=7,
-            color="#777777",
-        )
+    columns = len(results["panels"])
+    for place, axes in enumerate(figure.axes):
+        last = place % columns == columns - 1
+        mark_level(axes, FIRST - 1, "repeated\neigenvalues" if last else "")
     return figure
 
 
@@ -78,8 +95,25 @@ def summary(results: Results) -> str:
     ends = [f"{spectrum}: {listed(finals(panel))}" for spectrum, panel in results["panels"].items()]
     return (
         f"The mean streak of EigenGame passes the repeated eigenvalues {' and '.join(passed)}. Final mean streaks, "
-        f"{'; '.join(ends)}."
+        f"{'; '.join(ends)}. {longer_runs(results)}{_dips(results)}"
     )
+
+
+def _dips(results: Results) -> str:
+    """Name the curves at the best step sizes that fall by more than `DIP` during the run, with the numbers."""
+    found = []
+    for spectrum, panel in results["panels"].items():
+        for name, run in panel["runs"].items():
+            mean = np.asarray(run["curves"]["best"]["streak"]["mean"])
+            drops = np.maximum.accumulate(mean) - mean
+            lowest = int(drops.argmax())
+            if drops[lowest] > DIP:
+                found.append(
+                    f"{name} from {mean[:lowest].max():.1f} to {mean[lowest]:.1f} after "
+                    f"{run['iterations'][lowest]} iterations, and to {mean[-1]:.1f} at the end "
+                    f"({spectrum} spectrum)"
+                )
+    return f" Curves that fall during the run: {'; '.join(found)}." if found else ""
 
 
 def reading(results: Results) -> str:

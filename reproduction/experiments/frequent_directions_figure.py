@@ -9,16 +9,16 @@ import numpy as np
 
 from eigengame import metrics
 from reproduction.base import Results
-from reproduction.figures import COLOURS, panels
+from reproduction.figures import COLOURS, SERIES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 SHOWN = {
-    "sketch rows": ("#a9d3da", "o", 1),
-    "sketch SVD": ("#4b9aa8", "s", 1),
-    "recovered": ("#1d5560", "D", 2),
+    "sketch rows": (SERIES[3], "o", 1),
+    "sketch SVD": (SERIES[1], "s", 1),
+    "recovered": (SERIES[2], "D", 2),
     "EigenGame": (COLOURS["EigenGame"], "^", 3),
     "remembered": (COLOURS["remembered"], "v", 1),
 }
@@ -29,13 +29,35 @@ def draw_sketches(
     found: Results, costs: Mapping[str, Sequence[float]], best: tuple[float, float]
 ) -> Figure:
     """Draw the cost of shards, and the angle of each component on each spectrum."""
-    figure, axes = panels(3, width=3.9, height=3.3)
-    _draw_costs(axes[0, 0], costs, best)
-    for one, (spectrum, each) in zip(axes[0, 1:], found.items(), strict=True):
-        _draw_angles(one, each["kinds"])
-        one.set_title(f"{spectrum} spectrum")
-    axes[0, 1].set_ylabel("mean angle (radians)")
+    from matplotlib.figure import Figure
+
+    figure: Any = Figure(figsize=(9.6, 4.0), layout="constrained")
+    left, right = figure.subfigures(1, 2, width_ratios=(1, 1.9))
+    _draw_costs(left.subplots(), costs, best)
+    left.legend(loc="outside lower center", ncols=1, fontsize=8.5)
+    each = right.subplots(1, 2, sharey=True)
+    for axes, (spectrum, one) in zip(each, found.items(), strict=True):
+        _draw_angles(axes, one["kinds"])
+        axes.set_title(f"{spectrum} spectrum")
+    each[0].set_ylabel("mean angle (radians)")
+    handles, _ = each[0].get_legend_handles_labels()
+    right.legend(
+        handles,
+        [_label(found, kind) for kind in SHOWN],
+        loc="outside lower center",
+        ncols=2,
+        fontsize=8.5,
+        title=f"mean streak on the {' / '.join(found)} spectrum",
+        title_fontsize=8.5,
+    )
     return figure
+
+
+def _label(found: Results, kind: str) -> str:
+    """Return name, number of passes and the mean streak on each spectrum."""
+    passes = SHOWN[kind][2]
+    streaks = " / ".join(f"{one['kinds'][kind]['streak'][-1]:.1f}" for one in found.values())
+    return f"{kind}, {passes} pass{'es' * (passes > 1)}: {streaks}"
 
 
 def _draw_costs(
@@ -45,33 +67,33 @@ def _draw_costs(
     x, (shards, least) = costs["shards"], best
     fine = np.geomspace(x[0], x[-1], 100)
     model = least * (fine / shards + shards / fine) / 2
-    axes.plot(fine, model, color="#777777", label="$1/b + 2bl/n$")
-    axes.plot(shards, least, "*", color="#b5382f", markersize=9, label=f"$b^* = {shards:.1f}$")
-    stacked: dict[str, Any] = {
-        "color": "#1d5560",
-        "markersize": 4,
-        "label": "measured, all stacked",
-    }
-    axes.plot(x, costs["stacked"], "o", **stacked)
-    pairs: dict[str, Any] = {"color": "#d9822b", "markersize": 5, "label": "measured, in pairs"}
-    axes.plot(x, costs["in pairs"], "x:", linewidth=0.8, **pairs)
+    axes.plot(fine, model, color="#777777", label="model, $1/b + 2bl/n$")
+    star = f"its minimum, $b^* = {shards:.1f}$"
+    axes.plot(shards, least, "*", color="#000000", markersize=9, label=star)
+    stacked: dict[str, Any] = {"color": SERIES[2], "label": "measured, all stacked"}
+    axes.plot(x, costs["stacked"], "o", markersize=4.5, **stacked)
+    pairs: dict[str, Any] = {"color": SERIES[3], "label": "measured, in pairs"}
+    axes.plot(x, costs["in pairs"], "x:", linewidth=1, markersize=5, **pairs)
     axes.set_xscale("log", base=2)
     axes.set_xticks(x, [f"{one:.0f}" for one in x])
     axes.set(yscale="log", xlabel="shards $b$", ylabel="time over that of one shard")
     axes.set_title("cost of shards")
-    axes.legend(fontsize=7, frameon=False)
 
 
 def _draw_angles(axes: Axes, kinds: Results) -> None:
-    """Draw the mean angle of each component, with the mean streak in the legend."""
-    for kind, (colour, mark, passes) in SHOWN.items():
-        angles, streak = kinds[kind]["angles"], kinds[kind]["streak"][-1]
-        label = f"{streak:.1f}  {kind}, {passes} pass{'es' * (passes > 1)}"
+    """Draw the mean angle of each component."""
+    for kind, (colour, mark, _) in SHOWN.items():
+        angles = kinds[kind]["angles"]
         x = range(1, 1 + len(angles))
-        axes.plot(x, angles, mark + "-", color=colour, label=label, markersize=4, linewidth=1)
+        axes.plot(x, angles, mark + "-", color=colour, label=kind, markersize=4.5, linewidth=1)
     axes.axhline(metrics.STREAK_ANGLE, color="#777777", linewidth=1, zorder=0)
-    axes.set(yscale="log", xlabel="component", yticks=[1e-3, 1e-2, 1e-1, 1], ylim=(1e-4, 300))
+    axes.annotate(
+        r"$\pi/8$",
+        (1.01, metrics.STREAK_ANGLE),
+        xycoords=axes.get_yaxis_transform(),
+        fontsize=8.5,
+        va="center",
+    )
+    axes.set(yscale="log", xlabel="component")
     axes.set_xticks([1, *range(len(angles) // 4, 1 + len(angles), len(angles) // 4)])
     axes.minorticks_off()
-    legend: dict[str, Any] = {"title": "mean streak", "title_fontsize": 7, "alignment": "left"}
-    axes.legend(fontsize=7, frameon=False, loc="upper left", labelspacing=0.3, **legend)

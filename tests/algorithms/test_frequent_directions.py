@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eigengame import metrics, play, play_stream, testing
-from eigengame.algorithms import FrequentDirections, recover_components
+from eigengame.algorithms import FrequentDirections, frequent_directions, recover_components
 from eigengame.algorithms.frequent_directions import (
     best_shards,
     runtime_multiplier,
@@ -17,6 +17,7 @@ from eigengame.algorithms.frequent_directions import (
 from eigengame.game import as_rows, as_symmetric_rows, batches, random_players
 from eigengame.game.rows import DenseRows
 from eigengame.game.sparse_rows import SparseRows
+from eigengame.linalg.products import LONG
 
 K, D, N, L = 3, 24, 160, 8
 # Compiled as a whole: called eagerly, it would be dozens of compilations. `test_merge_works_under_jit` has both.
@@ -173,6 +174,50 @@ def test_sizes_are_the_papers():
         runtime_multiplier(b + 1, n, l), runtime_multiplier(b - 1, n, l)
     )
     assert FrequentDirections().init(jnp.zeros((25, 30))).sketch.shape == (250, 30)
+
+
+WIDE = LONG
+"""Features from which sketches are decomposed by products. A tolerance of eps times this width would be 3 %."""
+
+
+def wide_rows(d):
+    """Return float32 rows (16, d) with singular values from 1 to 0.02, and their right singular vectors."""
+    sizes = np.geomspace(1, 0.02, 2 * L)
+    axes = np.linalg.qr(np.random.default_rng(0).normal(size=(d, 2 * L)))[0].T
+    return ((testing.orthogonal(2 * L, 0) * sizes) @ axes).astype(np.float32), sizes, axes
+
+
+def test_a_shrink_by_products_equals_one_by_a_singular_value_decomposition(monkeypatch):
+    sketch = jnp.asarray(wide_rows(400)[0])
+    # Compiled anew for each value of the constant.
+    expected = np.asarray(jax.jit(lambda x: frequent_directions._shrink(x, L))(sketch))
+    monkeypatch.setattr(frequent_directions, "LONG", 100)
+    found = np.asarray(jax.jit(lambda x: frequent_directions._shrink(x, L))(sketch))
+    np.testing.assert_allclose(found.T @ found, expected.T @ expected, atol=1e-6)
+    assert not np.array_equal(found, expected), "both by the same method"
+
+
+def test_small_components_of_wide_rows_are_recovered_in_float32():
+    x, sizes, axes = wide_rows(WIDE)
+    algorithm, k = FrequentDirections(2 * L), 12
+    state, _ = jax.jit(algorithm.update)(DenseRows(x), algorithm.init(jnp.zeros((k, WIDE), "f4")))
+    values, components = recover_components(x, state)
+    np.testing.assert_allclose(values, sizes[:k] ** 2, rtol=1e-3)
+    # Products of float32 have an error of eps, which is 2e-4 of the smallest squares; neighbours are 40 % apart.
+    assert metrics.angular_error(np.asarray(components), axes).max() < 1e-3
+    assert metrics.angular_error(np.asarray(algorithm.components(state)), axes).max() < 1e-3
+    np.testing.assert_allclose(components @ components.T, np.eye(k), atol=1e-5)
+
+
+def test_a_wide_sketch_never_decomposes_an_array_of_its_width():
+    algorithm, shapes = FrequentDirections(L), []
+    empty = jax.eval_shape(algorithm.init, jax.ShapeDtypeStruct((K, WIDE), np.float32))
+    rows = DenseRows(jax.ShapeDtypeStruct((2 * L, WIDE), np.float32))
+    for function in (algorithm.update, lambda _, state: algorithm.components(state)):
+        text = str(jax.make_jaxpr(function)(rows, empty))
+        shapes += [line for line in text.splitlines() if " svd[" in line or "qr[" in line]
+    assert not [line for line in shapes if str(WIDE) in line]
+    assert shapes
 
 
 def test_rows_given_by_a_matrix_are_refused():

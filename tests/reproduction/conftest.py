@@ -20,10 +20,22 @@ def need_data(name):
     """Skip a test of an experiment whose data are not on this machine."""
     if name in ("mnist", "scree"):
         real("mnist/train-images-idx3-ubyte.gz")
-    if name == "resnet":
+    if name in ("resnet", "small-resnet"):
         pytest.importorskip("torch", reason="torch is not installed")
         for part in (PHOTOGRAPHS, WEIGHTS):
             real(part)
+
+
+def assert_curves_are_inside(figure):
+    """Check that no curve leaves its panel, and that texts on panels are in the margin to the right."""
+    for axes in figure.axes:
+        low, high = axes.get_ylim()
+        for line in axes.lines:
+            values = line.get_ydata()
+            assert low < min(values)
+            assert max(values) < high
+        for text in axes.texts:
+            assert text.xy[0] > 1
 
 
 @pytest.fixture(scope="session")

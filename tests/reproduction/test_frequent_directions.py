@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 
 from eigengame import metrics, testing
+from reproduction.base import Verdict
 from reproduction.experiments import frequent_directions as experiment
 from reproduction.experiments import frequent_directions_sketches as sketches
 
@@ -72,9 +73,51 @@ def test_the_summary_depends_on_the_passes_that_find_all_components(stored):
     assert said.count("does not find all components in two passes") == 2
 
 
-def test_the_summary_depends_on_whether_pairs_undercut_the_model(stored):
+def test_the_summary_depends_on_whether_pairs_take_less_than_the_model(stored):
     results = stored("frequent-directions")
-    assert "the multiplier of the model is not a lower bound" in experiment.summary(results)
+    assert "which is less; the paper" in experiment.summary(results)
     results["seconds"]["merge"] = 100.0
     results["seconds"]["sketch"][-1] = 0.001
-    assert "the multiplier of the model is not undercut" in experiment.summary(results)
+    assert "which is not less; the paper" in experiment.summary(results)
+
+
+def judged(results):
+    """Return the claims by their first words."""
+    return {claim.claim.split(" ")[2]: claim for claim in experiment.claims(results)}
+
+
+def set_streaks(results, kind, *ends):
+    for one, end in zip(results["found"].values(), ends, strict=True):
+        one["kinds"][kind]["streak"] = [end]
+
+
+def test_rows_of_the_sketch_are_judged_in_general(stored):
+    results, k = stored("frequent-directions"), 16
+    for ends, verdict, where in (
+        ((0.7, k), Verdict.HOLDS, "On the exponential spectrum they nearly are."),
+        ((0.7, 3), Verdict.HOLDS, "They are on none."),
+        ((k, k), Verdict.DOES_NOT_HOLD, "On the linear and exponential spectrum they nearly are."),
+    ):
+        set_streaks(results, "sketch rows", *ends)
+        claim = judged(results)["of"]
+        assert claim.verdict is verdict
+        assert where in claim.measured
+
+
+def test_a_verdict_on_speed_needs_all_components_from_both(stored):
+    results, k = stored("frequent-directions"), 16
+    assert judged(results)["sharded"].verdict is Verdict.NOT_COMPARABLE
+    set_streaks(results, "EigenGame", k, k)
+    assert judged(results)["sharded"].verdict is Verdict.HOLDS
+    results["seconds"]["game"] = 100.0
+    assert judged(results)["sharded"].verdict is Verdict.DOES_NOT_HOLD
+    set_streaks(results, "recovered", k, 3)
+    assert judged(results)["sharded"].verdict is Verdict.NOT_COMPARABLE
+
+
+def test_the_lower_bound_is_judged_within_one_step_of_merging(stored):
+    results = stored("frequent-directions")
+    results["seconds"]["merge"] = 1e-9
+    assert judged(results)["multiplier"].verdict is Verdict.HOLDS, "pairs do not count"
+    results["seconds"]["sketch"][:-1] = [1e-9] * (len(results["seconds"]["sketch"]) - 1)
+    assert judged(results)["multiplier"].verdict is Verdict.DOES_NOT_HOLD

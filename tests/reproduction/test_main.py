@@ -7,6 +7,7 @@ import types
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import pytest
 
 pytest.importorskip("matplotlib")
@@ -15,6 +16,7 @@ import reproduction
 from reproduction import __main__ as program
 from reproduction.base import Claim, holds_if
 from reproduction.figures import panels
+from reproduction.record import read_results
 
 ROOT = Path(__file__).parents[2]
 
@@ -141,6 +143,33 @@ def test_redraw_updates_claims_and_figures_without_a_run(run, tmp_path):
     assert "run the experiment again" in run("counts", "--redraw").err
     path.unlink()
     assert "run python -m reproduction counts first" in run("counts", "--redraw").err
+
+
+def test_arrays_are_stored_beside_the_numbers_and_removed_by_a_run_without_them(
+    run, tmp_path, monkeypatch
+):
+    counts = sys.modules["reproduction.experiments.counts"]
+    measure, maps = counts.measure, np.arange(6, dtype=np.uint8).reshape(2, 3)
+    monkeypatch.setattr(counts, "measure", lambda run: measure(run) | {"arrays": {"maps": maps}})
+    assert run("counts").code == 0
+    folder = tmp_path / program.OUTPUT / "counts"
+    assert "arrays" not in json.loads((folder / "results.json").read_text())
+    np.testing.assert_array_equal(read_results(folder)["arrays"]["maps"], maps)
+    assert run("counts", "--redraw").code == 0
+    (folder / "arrays.npz").write_bytes(b"PK no archive")
+    assert "arrays.npz is not a file of arrays" in run("counts", "--redraw").err
+    monkeypatch.setattr(counts, "measure", measure)
+    assert run("counts").code == 0
+    assert not (folder / "arrays.npz").exists()
+
+
+def test_results_without_what_the_figure_needs_are_an_error_that_names_it(
+    run, tmp_path, monkeypatch
+):
+    assert run("counts").code == 0
+    counts = sys.modules["reproduction.experiments.counts"]
+    monkeypatch.setattr(counts, "draw", lambda results: results["arrays"])
+    assert "has no 'arrays'" in run("counts", "--redraw").err
 
 
 def test_a_folder_that_cannot_be_written_is_refused_before_anything_runs(run, tmp_path):

@@ -10,27 +10,20 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import jax
 import numpy as np
 
 from eigengame import EigenGamePCA, metrics
-from eigengame.algorithms import Remembered
-from eigengame.solver.memory import estimate_memory
-from eigengame.sources._base import DEVICE_BUFFERS
 from reproduction.base import Results, Run
 from reproduction.curves import rounded
 from reproduction.experiments.resnet.edges import edges_of
 from reproduction.experiments.resnet.figure import draw, extras
-from reproduction.experiments.resnet.maps import as_integers, extremes, reduced
-from reproduction.experiments.resnet.photographs import (
-    PHOTOGRAPHS,
-    UNIT,
-    WEIGHTS,
-    Photographs,
-    folder_of,
-)
+from reproduction.experiments.resnet.maps import as_bytes, extremes, mean_maps
+from reproduction.experiments.resnet.photographs import UNIT, Photographs
+from reproduction.experiments.resnet.rows import block_of, open_rows
 from reproduction.experiments.resnet.steps import play_steps, rewards_and_penalties
-from reproduction.experiments.resnet.text import claims, reading, summary
+from reproduction.experiments.resnet.stored import StoredRows
+from reproduction.experiments.resnet.text import reading, summary
+from reproduction.experiments.resnet.verdicts import claims
 from reproduction.protocol import Protocol
 
 __all__ = ["PAPER", "TITLE", "claims", "draw", "extras", "measure", "reading", "summary"]
@@ -51,16 +44,17 @@ parent alternate between its two sides and do not leave it.
 READINGS = {"uncentred": False, "centred": True}
 """Whether M is about the mean; the paper's is not."""
 
-FEATURES = 6_322_176
-"""Number of features of conv1 and all 16 residual blocks, on crops of 224 x 224."""
-
 SHOWN = 8
 """Number of components whose blocks are drawn, as in the paper."""
+
+KEPT = ("updates", "ratio", "angle", "streak")
+"""Measurements that are stored for half of the updates."""
 
 
 PROTOCOL = Protocol(
     # `copies` crops of each of the `photographs`, of `side` x `side` pixels. `layers` after conv1, None for all.
-    # At most `passes` over the rows for one certificate; `steps` passes of EigenGame by steps.
+    # At most `passes` over the rows for one certificate; `steps` passes of EigenGame by steps: 28,128 updates, as
+    # many as three passes over 1.2 million rows have.
     full={
         "photographs": 1000,
         "copies": 4,
@@ -69,7 +63,7 @@ PROTOCOL = Protocol(
         "k": 32,
         "batch": 128,
         "passes": 24,
-        "steps": 150,
+        "steps": 879,
     },
     quick={
         "photographs": 48,
@@ -79,7 +73,7 @@ PROTOCOL = Protocol(
         "k": 8,
         "batch": 24,
         "passes": 12,
-        "steps": 2,
+        "steps": 4,
     },
 )
 
@@ -87,30 +81,23 @@ PROTOCOL = Protocol(
 def measure(run: Run) -> Results:
     """Fit the activations with and without centring, and run EigenGame by steps."""
     size = PROTOCOL.size(run.quick)
-    folder = folder_of(run.data)
-    device = _device(run.quick)
-    from reproduction.experiments.resnet.network import block_names, load
-
-    network = load(folder / WEIGHTS, unit=UNIT).to(device)
-    photographs = Photographs(
-        folder / PHOTOGRAPHS, size=size.side, count=size.photographs, copies=size.copies
-    )
-    run.progress(f"{len(photographs)} crops of {len(photographs.labels)} photographs on {device}")
+    network, photographs, device, rows = open_rows(run, "resnet", size, PROTOCOL.size())
+    assert rows.layers is not None
     results: Results = {
         "size": vars(size),
         "unit": UNIT,
         "accuracy": _accuracy(network, photographs, device),
+        "rows": len(photographs),
+        "features": int(rows.shape[1]),
     }
-    source = _source(network, photographs, ("conv1", *(size.layers or block_names())), size)
-    results |= {"rows": len(photographs), "features": int(source.shape[1])}
     results["layers"] = [
         {"name": one.name, "block": block_of(one.name), "features": int(one.end - one.begin)}
-        for one in source.layers
+        for one in rows.layers
     ]
     fits: dict[str, EigenGamePCA] = {}
     results["readings"] = {}
     for name, center in READINGS.items():
-        run.progress(f"{name}: {size.k} components of {source.shape[1]} features")
+        run.progress(f"{name}: {size.k} components of {rows.shape[1]} features")
         fits[name] = EigenGamePCA(
             size.k,
             center=center,
@@ -118,50 +105,18 @@ def measure(run: Run) -> Results:
             passes=size.passes,
             batch_size=size.batch,
             random_state=0,
-        ).fit(source)
-        results["readings"][name] = _reading(fits[name], source)
+        ).fit(rows)
+        run.progress(f"{name}: filters for the maps")
+        results["readings"][name] = _reading(fits[name], rows.layers)
     plain, centred = fits["uncentred"], fits["centred"]
-    spread = [float(centred.var_[one.begin : one.end].sum()) for one in source.layers]
+    spread = [float(centred.var_[one.begin : one.end].sum()) for one in rows.layers]
     results["variance"] = rounded(spread)
     results["mean"] = _first_and_mean(plain, centred.mean_)
-    results["drawn"] = _drawn(plain, source)
+    results["stretches"] = _stretches(plain, rows.layers)
+    results["arrays"] = {"maps": as_bytes(mean_maps(rows.layers, plain.components_))}
     run.progress("EigenGame by steps")
-    results["EigenGame"] = _by_steps(plain, source, size)
+    results["EigenGame"] = _by_steps(plain, rows, size)
     return results
-
-
-def block_of(layer: str) -> int:
-    """Return the number of the paper's block that a layer belongs to; conv1 is block 1."""
-    return 1 if layer == "conv1" else 1 + int(layer.removeprefix("layer").split(".")[0])
-
-
-def _device(quick: bool) -> str:
-    """Return the torch device. A full run needs a GPU that both torch and JAX can use."""
-    import torch
-
-    seen = torch.cuda.is_available(), jax.default_backend()
-    if quick or seen == (True, "gpu"):
-        return "cuda" if seen == (True, "gpu") else "cpu"
-    full = PROTOCOL.size()
-    players = Remembered().players_for(full.k, FEATURES)
-    shape, passes = (full.batch, FEATURES), full.passes
-    needed = estimate_memory(shape, players, 4, DEVICE_BUFFERS, passes=passes, computed=2).total
-    raise ValueError(
-        f"a full run of resnet has {players} players on {FEATURES:,} features, and needs a GPU with "
-        f"{needed / 2**30:.0f} GiB free that both torch (cuda: {seen[0]}) and JAX (on {seen[1]}) can use: run it "
-        "on such a machine, or give --quick."
-    )
-
-
-def _source(network: Any, photographs: Photographs, names: tuple[str, ...], size: Any) -> Any:
-    """Return the activations of the layers as a source."""
-    from torch.utils.data import DataLoader
-
-    from eigengame import activations
-
-    # Crop once: dozens of passes read the same crops.
-    batches = list(DataLoader(photographs, batch_size=size.batch))
-    return activations(network, batches, layers=list(names))
 
 
 def _accuracy(network: Any, photographs: Photographs, device: str) -> float:
@@ -178,10 +133,9 @@ def _accuracy(network: Any, photographs: Photographs, device: str) -> float:
     return round(right / count, 4)
 
 
-def _reading(fit: EigenGamePCA, source: Any) -> Results:
+def _reading(fit: EigenGamePCA, layers: Any) -> Results:
     """Return the record of a fit."""
     found = fit.certificate_
-    maps = source.cut(fit.components_)["conv1"].mean(axis=1)
     return {
         "rayleigh": rounded(found.rayleigh),
         "utility": rounded(found.rayleigh * (1 - found.penalty_ratio)),
@@ -195,11 +149,13 @@ def _reading(fit: EigenGamePCA, source: Any) -> Results:
             "passes": int(fit.n_passes_),
             "outcome": str(fit.outcome_),
         },
-        "shares": rounded(source.layers.shares(fit.components_)),
+        "shares": rounded(layers.shares(fit.components_)),
         "edges": [
-            {"kind": one.kind, "degrees": one.degrees, "cycles": one.cycles}
-            | {"fit": round(one.fit, 3), "chance": round(one.chance, 3)}
-            for one in edges_of(reduced(maps))
+            {
+                reach: edge._asdict() | {"fit": round(edge.fit, 3), "chance": round(edge.chance, 3)}
+                for reach, edge in found.items()
+            }
+            for found in edges_of(mean_maps(layers, fit.components_))
         ],
     }
 
@@ -215,34 +171,39 @@ def _first_and_mean(fit: EigenGamePCA, mean: np.ndarray) -> Results:
     }
 
 
-def _drawn(fit: EigenGamePCA, source: Any) -> Results:
-    """Return the data of the figure: mean maps of block 1, and the extremes of each block."""
-    maps = reduced(source.cut(fit.components_)["conv1"].mean(axis=1))
+def _stretches(fit: EigenGamePCA, layers: Any) -> Results:
+    """Return the extremes of each block of the first components, which the figure draws."""
     blocks: dict[int, list[np.ndarray]] = {}
-    for layer in source.layers:
+    for layer in layers:
         part = fit.components_[:SHOWN, layer.begin : layer.end]
         blocks.setdefault(block_of(layer.name), []).append(part)
     joined = {block: np.concatenate(parts, axis=1) for block, parts in blocks.items()}
     return {
-        "maps": [as_integers(one) for one in maps],
-        "stretches": {
-            str(block): [rounded(extremes(one), 3) for one in part]
-            for block, part in joined.items()
-        },
+        str(block): [rounded(extremes(one), 3) for one in part] for block, part in joined.items()
     }
 
 
-def _by_steps(fit: EigenGamePCA, source: Any, size: Any) -> Results:
-    """Return quotients and utilities of EigenGame's players, and their angles to the certified components."""
+def _by_steps(fit: EigenGamePCA, rows: StoredRows, size: Any) -> Results:
+    """Return quotients and utilities of EigenGame's players, and their angles to the certified components.
+
+    "halfway" has the same measurements after half of the updates: they show whether the run is long enough.
+    """
     largest = float(fit.certificate_.rayleigh[0]) * size.batch
-    players = play_steps(
-        source, size.k, step=STEP / largest, batch=size.batch, passes=size.steps, seed=1
+    marks = (size.steps // 2, size.steps)
+    played = play_steps(rows, size.k, step=STEP / largest, batch=size.batch, marks=marks, seed=1)
+    per_pass = math.ceil(size.photographs * size.copies / size.batch)
+    halfway, end = (
+        {"updates": passes * per_pass} | _players(fit, rows, np.asarray(players), size.batch)
+        for passes, players in played.items()
     )
-    earned, lost = rewards_and_penalties(source, players, size.batch)
+    return {"step": STEP, **end, "halfway": {key: halfway[key] for key in KEPT}}
+
+
+def _players(fit: EigenGamePCA, rows: StoredRows, players: np.ndarray, batch: int) -> Results:
+    """Return quotients, utilities and angles of players (k, d)."""
+    earned, lost = rewards_and_penalties(rows, players, batch)
     off = metrics.angular_error(players, fit.components_)
     return {
-        "step": STEP,
-        "updates": size.steps * -(-source.shape[0] // size.batch),
         "rayleigh": rounded(earned),
         "utility": rounded(earned - lost),
         "ratio": rounded(lost / earned),

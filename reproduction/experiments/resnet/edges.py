@@ -1,22 +1,33 @@
-"""The Gabor or Laplacian-of-Gaussian filter that explains most of a map's variance."""
+"""The Gabor or Laplacian-of-Gaussian filter that explains most of a map's variance, compared with chance."""
 
 from __future__ import annotations
 
-import functools
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 
-CYCLES = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0)
+CYCLES = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
 """Waves of a Gabor filter over the side of a map."""
 DEGREES = tuple(range(0, 180, 15))
-WIDTHS = (0.2, 0.4, 1.0)
+WIDTHS = (0.1, 0.2, 0.4, 1.0)
 """Standard deviations of its envelope, in sides of a map; the last is nearly flat."""
 SPOTS = (0.08, 0.12, 0.18, 0.25, 0.35)
 """Standard deviations of a Laplacian of Gaussian."""
 CENTRES = (-0.25, 0.0, 0.25)
-SCRAMBLED = 20
+
+LOCAL = 0.25
+"""Largest standard deviation of a local filter: two of them to each side of the centre are one side of a map."""
+BANDPASS = 0.27
+"""Least product of frequency and envelope of a local Gabor filter: a bandwidth of at most 2.5 octaves.
+
+Below it the filter has no full wave within its envelope: it is a gradient or a blob.
+"""
+
+SCRAMBLED = 100
 """Number of random maps with the same power spectrum, which give the fit by chance."""
+QUANTILE = 0.95
+"""Quantile of their fits that a map has to exceed."""
 
 
 class Edge(NamedTuple):
@@ -28,9 +39,11 @@ class Edge(NamedTuple):
     fit : float
         Share of the map's variance that it explains, from 0 to 1.
     chance : float
-        Mean of this share over maps with the same power spectrum and random phases.
+        `QUANTILE` of the best share for maps with the same power spectrum and random phases.
     cycles, degrees : float
         Waves of a Gabor filter over the side, and their direction.
+    width : float
+        Standard deviation of its envelope, in sides of the map.
     """
 
     kind: str
@@ -38,22 +51,63 @@ class Edge(NamedTuple):
     chance: float
     cycles: float
     degrees: float
+    width: float
 
 
-def edges_of(maps: np.ndarray) -> list[Edge]:
-    """Return the best filter for each square map, shape (count, side, side)."""
-    maps = np.asarray(maps, np.float64)
-    about, filters = _filters(maps.shape[-1])
+class Shape(NamedTuple):
+    """Parameters of a filter; see `Edge`."""
+
+    kind: str
+    cycles: float
+    degrees: float
+    width: float
+
+    @property
+    def local(self) -> bool:
+        """Whether the filter covers a part of the map, and is bandpass if it is a Gabor filter."""
+        waves = self.kind == "LoG" or self.cycles * self.width >= BANDPASS
+        return self.width <= LOCAL and waves
+
+
+def edges_of(maps: np.ndarray) -> list[dict[str, Edge]]:
+    """Return the best filter for each square map, shape (count, side, side), in its full resolution.
+
+    Returns
+    -------
+    list of dict
+        For each map "any": the best of all filters, and "local": the best filter that is local and bandpass.
+    """
+    maps = np.asarray(maps, np.float32)
     rng = np.random.default_rng(0)
-    found = []
-    for one in maps:
-        fits = _fits(one[None], filters)[0]
-        best = int(np.argmax(fits))
-        drawn = np.stack([scrambled(one, rng) for _ in range(SCRAMBLED)])
-        chance = _fits(drawn, filters).max(axis=1).mean()
-        kind, cycles, degrees = about[best]
-        found.append(Edge(kind, float(fits[best]), float(chance), cycles, degrees))
-    return found
+    # Each map, then its scrambled versions.
+    drawn = np.stack([[one, *(scrambled(one, rng) for _ in range(SCRAMBLED))] for one in maps])
+    count, trials = drawn.shape[:2]
+    flat = drawn.reshape(count * trials, -1).astype(np.float32)
+    best = {reach: np.full(count * trials, -1.0) for reach in ("any", "local")}
+    which: dict[str, list[Shape | None]] = {reach: [None] * count for reach in best}
+    for shapes, bases in _filters(maps.shape[-1]):
+        fits = _fits(flat, bases)
+        for reach, known in best.items():
+            allowed = np.array([reach == "any" or shape.local for shape in shapes])
+            seen = np.where(allowed, fits, -1.0)
+            for i in range(count):
+                if seen[i * trials].max() > known[i * trials]:
+                    which[reach][i] = shapes[int(seen[i * trials].argmax())]
+            np.maximum(known, seen.max(axis=1), out=known)
+    return [
+        {
+            reach: _edge(which[reach][i], known[i * trials : (i + 1) * trials])
+            for reach, known in best.items()
+        }
+        for i in range(count)
+    ]
+
+
+def _edge(shape: Shape | None, fits: np.ndarray) -> Edge:
+    """Return the record of a map's best filter; the first fit is that of the map, others are by chance."""
+    assert shape is not None
+    chance = float(np.quantile(fits[1:], QUANTILE))
+    return Edge(shape.kind, float(fits[0]), chance, shape.cycles, shape.degrees, shape.width)
 
 
 def scrambled(map_: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -64,30 +118,30 @@ def scrambled(map_: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return np.fft.ifft2(np.abs(np.fft.fft2(map_ - map_.mean())) * turns).real
 
 
-def _fits(maps: np.ndarray, filters: np.ndarray) -> np.ndarray:
+def _fits(flat: np.ndarray, bases: np.ndarray) -> np.ndarray:
     """Return the share of each map's variance in the span of each filter, shape (maps, filters)."""
-    flat = maps.reshape(len(maps), -1)
     flat = flat - flat.mean(axis=1, keepdims=True)
-    whole = np.sum(flat**2, axis=1)
-    parts = np.einsum("fpd,nd->nfp", filters, flat, optimize=True)
-    return np.sum(parts**2, axis=2) / np.where(whole > 0, whole, 1)[:, None]
+    whole = np.sum(flat.astype(np.float64) ** 2, axis=1)
+    parts = (flat @ bases.reshape(-1, flat.shape[1]).T).reshape(len(flat), -1, 2)
+    shares: np.ndarray = np.sum(parts.astype(np.float64) ** 2, axis=2)
+    return shares / np.where(whole > 0, whole, 1)[:, None]
 
 
-@functools.cache
-def _filters(side: int) -> tuple[list[tuple[str, float, float]], np.ndarray]:
-    """Return kind, cycles and degrees of each filter, and its orthonormal basis, shape (filters, 2, side^2).
+def _filters(side: int) -> Iterator[tuple[list[Shape], np.ndarray]]:
+    """Yield the filters at each centre: parameters, and orthonormal bases of shape (filters, 2, side^2).
 
-    The two phases of a Gabor filter span all others, so that phase and amplitude need no search.
+    The two phases of a Gabor filter span all others, so that phase and amplitude need no search. A bank for one
+    centre and a side of 112 takes 50 MB; all of them at once would take nine times that.
     """
     line = (np.arange(side) + 0.5) / side - 0.5
     x, y = np.meshgrid(line, line)
-    about, bases = [], []
     for a in CENTRES:
         for b in CENTRES:
             r2 = (x - a) ** 2 + (y - b) ** 2
+            shapes, bases = [], []
             for s in SPOTS:
                 spot = (1 - r2 / (2 * s**2)) * np.exp(-r2 / (2 * s**2))
-                about.append(("LoG", 0.0, 0.0))
+                shapes.append(Shape("LoG", 0.0, 0.0, s))
                 bases.append(_basis([spot, np.zeros_like(spot)]))
             for s in WIDTHS:
                 envelope = np.exp(-r2 / (2 * s**2))
@@ -96,9 +150,9 @@ def _filters(side: int) -> tuple[list[tuple[str, float, float]], np.ndarray]:
                     along = (x - a) * np.cos(turn) + (y - b) * np.sin(turn)
                     for cycles in CYCLES:
                         phase = 2 * np.pi * cycles * along
-                        about.append(("Gabor", cycles, float(degrees)))
+                        shapes.append(Shape("Gabor", cycles, float(degrees), s))
                         bases.append(_basis([envelope * np.cos(phase), envelope * np.sin(phase)]))
-    return about, np.stack(bases)
+            yield shapes, np.stack(bases).astype(np.float32)
 
 
 def _basis(maps: list[np.ndarray]) -> np.ndarray:

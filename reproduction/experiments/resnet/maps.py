@@ -1,29 +1,36 @@
-"""Reduction of large arrays to the resolution of a figure, for the results file."""
+"""Mean activation maps of the first block in full resolution, and vectors in the resolution of a figure."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
 BINS = 40
 """Number of segments of a long vector that are drawn by their extremes."""
 
-SIDE = 28
-"""Largest side of a stored map."""
+PERCENTILES = (1.0, 99.0)
+"""Percentiles of a map that are drawn black and white. Padding makes the border of some maps an outlier."""
 
 
-def reduced(maps: np.ndarray) -> np.ndarray:
-    """Reduce square maps (count, side, side) to at most `SIDE` points per side, by means over squares."""
-    side = maps.shape[-1]
-    by = -(-side // SIDE)
-    kept = side // by
-    cut = maps[:, : kept * by, : kept * by].astype(np.float64)
-    return cut.reshape(len(maps), kept, by, kept, by).mean(axis=(2, 4))
+def mean_maps(layers: Any, components: np.ndarray) -> np.ndarray:
+    """Return the mean over the channels of `conv1` for each component, shape (k, side, side).
+
+    Parameters
+    ----------
+    layers : Layers
+        Positions of the layers in a row.
+    components : array of shape (k, d)
+    """
+    return np.asarray(layers.cut(components)["conv1"], np.float64).mean(axis=1)
 
 
-def as_integers(picture: np.ndarray) -> list[list[int]]:
-    """Return a map as integers from -99 to 99, which are short in a file."""
-    most = float(np.abs(picture).max())
-    return np.round(99 * picture / (most if most > 0 else 1)).astype(int).tolist()
+def as_bytes(maps: np.ndarray) -> np.ndarray:
+    """Return maps (..., side, side) as uint8, each with its own contrast (`PERCENTILES`)."""
+    maps = np.asarray(maps, np.float64)
+    low, high = np.percentile(maps, PERCENTILES, axis=(-2, -1), keepdims=True)
+    spread = np.where(high > low, high - low, 1)
+    return np.round(255 * np.clip((maps - low) / spread, 0, 1)).astype(np.uint8)
 
 
 def extremes(values: np.ndarray) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -19,9 +19,9 @@ from reproduction.trials import eigengame
 
 
 def play_steps(
-    source: Source, k: int, *, step: float, batch: int, passes: int, seed: int = 0
-) -> np.ndarray:
-    """Run EigenGame for some passes in batches and return its players, shape (k, d).
+    source: Source, k: int, *, step: float, batch: int, marks: Sequence[int], seed: int = 0
+) -> dict[int, jax.Array]:
+    """Run EigenGame in batches and return its players, shape (k, d), after some numbers of passes.
 
     Parameters
     ----------
@@ -31,23 +31,27 @@ def play_steps(
         Step size, for M summed over the rows of a batch.
     batch : int
         Rows for each update.
-    passes : int
+    marks : sequence of int
+        Numbers of passes after which players are returned; the largest is the length of the run.
     seed : int
         Seed of the initial players.
     """
     # Equal up to rounding, and several times as fast on a GPU.
-    algorithm = InGramSpace(eigengame(step))
+    algorithm, size = InGramSpace(eigengame(step)), jnp.asarray(step, jnp.float32)
     state = algorithm.init(random_players(seed, k, source.shape[1], np.float32))
     reading = SourcePasses(Batches(source, batch, np.dtype(np.float32)))
-    for _ in range(passes):
+    seen = {}
+    for made in range(1, max(marks) + 1):
         state = reading.fold(
-            lambda state, rows, _: _update(algorithm, rows, state), state, task="EigenGame"
+            lambda state, rows, _: _update(size, rows, state), state, task="EigenGame"
         )
-    return np.asarray(algorithm.components(state))
+        if made in marks:
+            seen[made] = algorithm.components(state)
+    return seen
 
 
 def rewards_and_penalties(
-    source: Source, players: np.ndarray, batch: int
+    source: Source, players: np.ndarray | jax.Array, batch: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return reward and penalty of each player (eq. obj), averaged over all rows, in one pass."""
     there, k = jnp.asarray(players), len(players)
@@ -61,10 +65,10 @@ def rewards_and_penalties(
     return earned / rows, lost / rows
 
 
-@partial(jax.jit, static_argnums=0)
-def _update(algorithm: InGramSpace, rows: Any, state: Any) -> Any:
-    """Return the state after one batch."""
-    return algorithm.update(rows, state)[0]
+@jax.jit
+def _update(step: jax.Array, rows: Any, state: Any) -> Any:
+    """Return the state after one batch; compiled once for all step sizes."""
+    return InGramSpace(eigengame(lambda _: step)).update(rows, state)[0]
 
 
 @jax.jit

@@ -19,8 +19,10 @@ from eigengame import _check
 from eigengame.algorithms._base import Info, info_from
 from eigengame.game import sphere
 from eigengame.game.axes import PLAYERS, WHOLE
-from eigengame.game.rows import Rows, SampleRows, as_rows
-from eigengame.linalg.products import full_product
+from eigengame.game.gram_space import coordinates_of
+from eigengame.game.rows import DenseRows, Rows, SampleRows, as_rows
+from eigengame.linalg.orthonormal import reorthonormalise
+from eigengame.linalg.products import LONG, full_product, long_product
 
 
 def sketch_size(k: int, epsilon: float) -> int:
@@ -125,11 +127,12 @@ class FrequentDirections:
         # An empty sketch has no reward.
         leading = sphere.retract(state.sketch[: state.k])
         scores = rows.scores(leading)
-        return new, info_from(rows.gram(scores, scores), jnp.zeros_like(leading))
+        # No player moves.
+        return new, info_from(rows.gram(scores, scores), jnp.zeros_like(leading[:, :1]))
 
     def components(self, state: SketchState) -> jax.Array:
         """Return the top right singular vectors of the sketch, shape (k, d), without a second pass."""
-        return jnp.linalg.svd(state.sketch, full_matrices=False)[2][: state.k]
+        return _singular_vectors(state.sketch)[1][: state.k]
 
     def merge(self, one: SketchState, other: SketchState) -> SketchState:
         """Return the sketch of both streams: stacked, then reduced."""
@@ -160,16 +163,13 @@ def recover_components(rows: Any, state: SketchState) -> tuple[jax.Array, jax.Ar
         The sketch of the first pass.
     """
     k, d = state.k, state.sketch.shape[1]
-    _, sizes, basis = jnp.linalg.svd(state.sketch, full_matrices=False)
-    # Directions with a singular value within rounding of 0 are noise.
-    held = sizes > sizes[0] * jnp.finfo(sizes.dtype).eps * max(state.sketch.shape)
-    basis = jnp.where(held[:, None], basis, 0)
+    basis = _basis(state.sketch)
     gram = None
     for number, batch in enumerate(rows if isinstance(rows, Iterator) else [rows]):
         batch = as_rows(batch, name=f"batch {number}" if isinstance(rows, Iterator) else "rows")
         _check.same_width(f"batch {number}", batch.width, "the sketch", d)
-        scores = batch.scores(basis)
-        added = batch.gram(scores, scores)
+        # Compiled, so that millions of features are not copied between operations.
+        added = (_dense_gram if isinstance(batch, DenseRows) else _gram)(batch, basis)
         gram = added if gram is None else gram + added
     if gram is None:
         raise ValueError("rows has no batch: give at least one batch of rows.")
@@ -178,12 +178,47 @@ def recover_components(rows: Any, state: SketchState) -> tuple[jax.Array, jax.Ar
     return jnp.maximum(values[::-1][:k], 0), full_product(rotation.T[::-1][:k], basis)
 
 
+def _gram(rows: Rows, basis: jax.Array) -> jax.Array:
+    """Return the inner products of the scores of a basis (r, d), shape (r, r)."""
+    scores = rows.pass_scores(basis) if isinstance(rows, SampleRows) else rows.scores(basis)
+    return rows.gram(scores, scores)
+
+
+_dense_gram = jax.jit(_gram)
+
+
+@jax.jit
+def _basis(sketch: jax.Array) -> jax.Array:
+    """Return the right singular vectors of a sketch (2l, d); zero rows in place of those that are noise."""
+    sizes, axes = _singular_vectors(sketch)
+    # Directions with a singular value within rounding of 0. Rounding is relative to the sketch's own rows, so that
+    # it does not grow with d.
+    held = sizes > sizes[0] * jnp.finfo(sizes.dtype).eps * len(sketch)
+    axes = jnp.where(held[:, None], axes, 0)
+    return axes if sketch.shape[1] < LONG else reorthonormalise(axes)
+
+
 def _shrink(sketch: jax.Array, l: int) -> jax.Array:
     """Reduce the sketch to its l largest directions; its shape stays the same.
 
     The (l + 1)th squared singular value is subtracted from all.
     """
-    _, sizes, axes = jnp.linalg.svd(sketch, full_matrices=False)
+    sizes, axes = _singular_vectors(sketch, l)
     least = sizes[l] if sizes.shape[0] > l else jnp.zeros((), sizes.dtype)
     kept = jnp.sqrt(jnp.maximum((sizes - least) * (sizes + least), 0))[:l, None] * axes[:l]
     return jnp.zeros_like(sketch).at[: kept.shape[0]].set(kept)
+
+
+def _singular_vectors(sketch: jax.Array, count: int | None = None) -> tuple[jax.Array, jax.Array]:
+    """Return all singular values (r,), and the first `count` right singular vectors (count, d); all by default.
+
+    A sketch with more than `LONG` features is decomposed in an orthonormal basis of its own rows, as in Gram space:
+    the decomposition is of shape (2l, 2l) for any d, and the width is used in two products only. In float32 this
+    loses directions with a singular value below about 0.005 of the largest, far below what a sketch can tell apart.
+    """
+    if sketch.shape[1] < LONG:
+        _, sizes, axes = jnp.linalg.svd(sketch, full_matrices=False)
+        return sizes, axes[:count]
+    coordinates, back, _ = coordinates_of(long_product(sketch, sketch))
+    _, sizes, axes = jnp.linalg.svd(coordinates)
+    return sizes, full_product(full_product(axes[:count], back), sketch)
