@@ -146,7 +146,7 @@ class CheckpointStore:
             if self._writes:
                 with atomic_write(about, CheckpointError) as draft:
                     draft.write_text(json.dumps(sealed_facts(kept), indent=2))
-        self._run = sealed_facts(kept)[DIGEST]
+        self._run, self._format = sealed_facts(kept)[DIGEST], kept["format"]
 
     def close(self) -> None:
         """Unlock the folder."""
@@ -192,7 +192,10 @@ class CheckpointStore:
                 for name, expected in self._about(number).items():
                     if about.get(name) != expected:
                         raise ValueError(f"its {name} is {about.get(name)}, not {expected}")
-            pairs = zip(leaves, (arrays[str(i)] for i in range(len(arrays))), strict=True)
+            kept = [arrays[str(i)] for i in range(len(arrays))]
+            if self._format < FORMAT and [one.shape for one in kept] != [*map(np.shape, leaves)]:
+                return start, 0, False  # a pass that an earlier version made in another way
+            pairs = zip(leaves, kept, strict=True)
             carry = jax.tree.unflatten(tree, [_like(a, b) for a, b in pairs])
             return carry, int(about["row"]), about["ended"] == "1"
         except (KeyError, TypeError, ValueError, OSError) as error:
@@ -203,7 +206,7 @@ class CheckpointStore:
 
     def _about(self, number: int) -> dict[str, str]:
         """Return the metadata of a file: which pass of which run it is."""
-        about = {"format": FORMAT, "run": self._run, "part": self._name, "number": number}
+        about = {"format": self._format, "run": self._run, "part": self._name, "number": number}
         return {name: str(value) for name, value in about.items()}
 
     def _path(self, number: int) -> Path:

@@ -122,8 +122,8 @@ def products(
         # Scores are those that were summed: with what is left of the mean in them.
         values = np.maximum(np.sum(block * images, axis=1), 0)
         lengths2 = values + scores[:, 0] ** 2 / total
-        largest = max(float(np.sum(centre**2)), 0.0 if exact.raw else float(np.sum(mean**2)))
-        left = total * largest
+        square = max(float(np.sum(centre**2)), 0.0 if exact.raw else float(np.sum(mean**2)))
+        left = total * square
     chain = longest_sum(exact, block.shape[1], int(batches))
     rounding = Rounding.worst(block.shape[1], chain, float(squares), left)
     return Products(block, images, rounding.of_products(values, lengths2, largest), rounding)

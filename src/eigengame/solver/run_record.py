@@ -11,8 +11,9 @@ from typing import Any
 from eigengame._system.array_file import DIGEST, add_checksum
 from eigengame._system.atomic_write import StorageError
 
-FORMAT = 2
-"""Format of a folder. Folders of format 1 have no digests, neither of the data nor of the files."""
+FORMAT = 3
+"""Format of a folder. Folders of format 1 have no digests, neither of the data nor of the files. Up to format 2 passes
+of a refinement multiply other blocks than now: such passes are repeated."""
 
 CONTENT = "source.content"
 """Name of the digest of the data in a flattened record."""
@@ -57,9 +58,10 @@ def refuse_other_run(
         {name: value for name, value in _flat(one) if name not in ("seed", DIGEST)}
         for one in (kept, asked)
     )
+    if kept["format"] != now["format"]:
+        now["format"] = before["format"]
     if kept["format"] == 1:
-        now = {name: now[name] for name in now if name in before and name != "format"}
-        del before["format"]
+        now = {name: now[name] for name in now if name in before}
     elif trust_source:
         before[CONTENT] = now.get(CONTENT)
     elif before.get(CONTENT) is None and now.get(CONTENT) is not None:
