@@ -104,7 +104,7 @@ def claims(results: Results) -> list[Claim]:
             "one player on a circle",
         ),
         Claim(
-            "Leaving it out improves stability.",
+            "Leaving the projection out improves stability.",
             "Fifty players near the equilibrium of the exponential spectrum stay there up to a step size of "
             f"{_size(bounds['EigenGame'])} without the projection, of at most "
             f"{_size(max(results['spectrum']['steps']))} tried; with it up to {_size(bounds['EigenGame^R'])}.",
