@@ -20,7 +20,7 @@ from eigengame.linalg.products import full_product
 
 
 class Truth(NamedTuple):
-    """True components (k, d), and the matrix M (d, d)."""
+    """True components (c, d), in the order of their eigenvalues, and the matrix M (d, d)."""
 
     components: jax.Array
     matrix: jax.Array
@@ -32,7 +32,7 @@ class Products(NamedTuple):
     Attributes
     ----------
     cosines : array
-        Entry [i, j] is the cosine between player i and component j.
+        Entry [i, j] is the cosine between player i and component j; (..., k, c) for a truth of c components.
     overlaps : array
         Between the players.
     gram : array
@@ -65,6 +65,11 @@ def products(components: jax.Array, truth: Truth) -> Products:
 def angles(seen: Products) -> np.ndarray:
     """Return the angle of each player to its component, shape (..., k); a right angle if it diverged."""
     return _angles(np.diagonal(_finite(seen.cosines), axis1=-2, axis2=-1))
+
+
+def nearest_angles(seen: Products) -> np.ndarray:
+    """Return the angle of each player to the nearest component, shape (..., k)."""
+    return _angles(np.abs(_finite(seen.cosines)).max(axis=-1))
 
 
 def matched_angles(seen: Products) -> np.ndarray:
