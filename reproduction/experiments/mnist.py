@@ -89,20 +89,20 @@ def measure(run: Run) -> Results:
     size = PROTOCOL.size(run.quick)
     images = mnist_images.load(run.data)[: size.rows]
     results: Results = {"components": size.k, "size": vars(size), "readings": {}}
-    for reading, read in mnist_images.readings(images).items():
+    for centring, read in mnist_images.readings(images).items():
         values, truth = truth_of(read, size.k)
         rows = jnp.asarray(read)
         panels: Results = {}
         for batch in size.batches:
             panels[str(batch)] = {"runs": {}}
-            for name in size.played[reading]:
-                run.progress(f"{reading}, batches of {batch}: {name}")
+            for name in size.played[centring]:
+                run.progress(f"{centring}, batches of {batch}: {name}")
                 panels[str(batch)]["runs"][name] = _tuned(name, rows, truth, size, batch)
-        results["readings"][reading] = {
+        results["readings"][centring] = {
             "eigenvalues": rounded(values[:2] / len(read)),
             "panels": panels,
         }
-        if reading == "uncentred":
+        if centring == "uncentred":
             results["finer"] = _finer(run, rows, truth, size)
     return results
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from reproduction.base import Results
 from reproduction.curves import chosen_steps, final, finals, first_reach, listed
 from reproduction.experiments.mnist_growth import growth
+from reproduction.experiments.mnist_text import controls
 from reproduction.protocol import GRID
 
 
@@ -107,7 +108,7 @@ def _bias(results: Results) -> str:
     parts = []
     for name, found in results["readings"].items():
         panels = found["panels"]
-        seen = {one: growth(panels, one, "distance") for one in ("EigenGame", "Oja", "GHA")}
+        seen = {"EigenGame": growth(panels, "EigenGame", "distance")} | controls(panels)
         said = ", ".join(
             f"{one} {grown.ratio:.2f} times (step size {grown.step:g})"
             for one, grown in seen.items()

@@ -56,21 +56,21 @@ def measure(run: Run) -> Results:
     size = PROTOCOL.size(run.quick)
     images = mnist_images.load(run.data)[: size.rows]
     results: Results = {"size": vars(size), "readings": {}}
-    for reading, read in mnist_images.readings(images).items():
+    for centring, read in mnist_images.readings(images).items():
         # All components, since a player may be near one that is not among the first k.
         values, truth = truth_of(read, read.shape[1])
         rows = jnp.asarray(read)
         players: Results = {}
         for name, (family, grid) in ALGORITHMS.items():
-            run.progress(f"{reading}: {name}")
+            run.progress(f"{centring}: {name}")
             tuned = tune(_runs(family, rows, truth, size, size.passes), _score, grid)
             players[name] = {"step": tuned.step} | _ended(tuned.shown["best"], len(rows))
-        results["readings"][reading] = {
+        results["readings"][centring] = {
             "eigenvalues": rounded(values[: size.k] / len(read)),
             "players": players,
         }
-        if reading == "uncentred":
-            run.progress(f"{reading}, {size.longer} passes: EigenGame")
+        if centring == "uncentred":
+            run.progress(f"{centring}, {size.longer} passes: EigenGame")
             longer = _runs(eigengame, rows, truth, size, size.longer)(size.small, 0)
             results["longer"] = {"step": size.small} | _ended(longer, len(rows))
     return results

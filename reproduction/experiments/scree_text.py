@@ -125,7 +125,9 @@ def small_and_wrong(player: Results) -> tuple[int, int, int]:
     """
     small = np.asarray(player["ratio"]) <= PAPERS_RATIO
     nearest = np.asarray(player.get("nearest", player["angle"]))
-    off, moved = (small & (angle > STREAK_ANGLE) for angle in (nearest, np.asarray(player["angle"])))
+    off, moved = (
+        small & (angle > STREAK_ANGLE) for angle in (nearest, np.asarray(player["angle"]))
+    )
     return int(small.sum()), int(off.sum()), int(moved.sum())
 
 
@@ -139,9 +141,7 @@ def summary(results: Results) -> str:
         said += f", and happens to be true {_and(holds)}" if holds else ""
     else:
         said = "a small ratio comes with eigenvectors in every run"
-    kept = {
-        name: found["players"]["remembered"] for name, found in results["readings"].items()
-    }
+    kept = {name: found["players"]["remembered"] for name, found in results["readings"].items()}
     ends = "; ".join(
         f"{mean_ratio(one):.1g} and {one['streak']:.1f} {name}" for name, one in kept.items()
     )
