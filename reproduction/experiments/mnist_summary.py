@@ -145,7 +145,8 @@ def reading(results: Results) -> str:
         "The paper flattens the images and does not mention centring or scale. Here pixels are from 0 to 1, M is "
         "summed over a batch, and both readings are run: with the mean of all images subtracted (centred), and "
         "without (uncentred). Chosen step sizes that lie inside the paper's grid rather than at its ends: "
-        f"{', '.join(inside)}. {size['rows']} images, {size['passes']} passes at every batch size, {size['trials']} "
-        f"trials with their own starts and shuffles{left_out}. The finer grid and the longer run are not in the "
-        "paper. To show the effect of the batch size alone, distances are compared at one step size for all batches."
+        f"{', '.join(inside)}. {size['rows']} images, {size['passes']} passes at every batch size, "
+        f"{size['trials']} trials with their own starts and shuffles{left_out}. The finer grid and the longer run "
+        "are not in the paper. To show the effect of the batch size alone, distances are compared at one step size "
+        "for all batches."
     )

@@ -112,7 +112,10 @@ def _said_of_choices(finer: Results, others: dict[str, dict[str, float]]) -> str
         f"{choice}: {listed(pair)} ({'' if is_competitive(pair) else 'not '}competitive)"
         for choice, pair in others.items()
     ]
-    return f"With {len(steps)} step sizes from {steps[0]} to {steps[-1]}, final mean streaks are: {'; '.join(parts)}."
+    return (
+        f"With {len(steps)} step sizes from {steps[0]} to {steps[-1]}, final mean streaks are: "
+        f"{'; '.join(parts)}."
+    )
 
 
 def _gap(name: str, panels: Results, kind: str) -> Claim:
@@ -124,7 +127,7 @@ def _gap(name: str, panels: Results, kind: str) -> Claim:
         if all(one in panel["runs"] for panel in panels.values())
     }
     form, what = (".1f", "longer streak") if kind == "streak" else (".2g", "smaller distance")
-    (large, error), (small, other) = list(leads.values())[0], list(leads.values())[-1]
+    (large, error), *_, (small, other) = leads.values()
     change = in_errors(small - large, float(np.hypot(error, other)))
     means = ", ".join(
         f"{batch} {mean:{form}} (± {spread:.1g})" for batch, (mean, spread) in leads.items()
@@ -201,8 +204,8 @@ def _because_of_bias(name: str, panels: Results) -> Claim:
     elif grow:
         verdict = Verdict.NOT_COMPARABLE
         why = (
-            f"the distance of {' and '.join(grow)}, which has no bias, grows as well, so that the growth is not due "
-            "to bias alone, and these runs do not separate the two"
+            f"the distance of {' and '.join(grow)}, which has no bias, grows as well, so that the growth is not "
+            "due to bias alone, and these runs do not separate the two"
         )
     else:
         verdict, why = Verdict.HOLDS, "methods without bias do not degrade"

@@ -157,10 +157,10 @@ def _described(how: str, found: Results, k: int) -> str:
     """Return the numbers of one run."""
     small, wrong, moved = small_and_wrong(found)
     return (
-        f"{how}, step size {found['step']:g}: the mean penalty is {mean_ratio(found):.2g} of the Rayleigh quotient, "
-        f"the worst player's {np.mean(found['ratio'], axis=0).max():.2g}, the mean streak {found['streak']:.1f} of "
-        f"{k}, and of {small} players with a small ratio {wrong} are more than pi/8 from every eigenvector and "
-        f"{moved} from their own"
+        f"{how}, step size {found['step']:g}: the mean penalty is {mean_ratio(found):.2g} of the Rayleigh "
+        f"quotient, the worst player's {np.mean(found['ratio'], axis=0).max():.2g}, the mean streak "
+        f"{found['streak']:.1f} of {k}, and of {small} players with a small ratio {wrong} are more than pi/8 from "
+        f"every eigenvector and {moved} from their own"
     )
 
 
