@@ -19,7 +19,7 @@ from eigengame.algorithms import Alpha
 from reproduction.base import Claim, Results, Run, Verdict, holds_if
 from reproduction.curves import mean_and_error, rounded
 from reproduction.experiments import general_ring
-from reproduction.figures import panels
+from reproduction.figures import SERIES, panels
 from reproduction.protocol import Protocol
 from reproduction.trials import one_thread
 
@@ -47,8 +47,14 @@ ORTHOGONAL = 0.1
 """Outputs are orthogonal up to this cosine."""
 GAIN = 0.02
 """Kinds of players differ if they classify this share of the rows differently."""
-COLOURS = ("#d9822b", "#1f5fa8")
-BARS = dict(zip(KINDS, ("#999999", "#3a923a", "#c3b2e0", "#7a5ab5"), strict=True))
+CLASSES = {"blob": (SERIES[1], "o"), "ring": (SERIES[0], "^")}
+"""Colour and marker of the two kinds of rows."""
+BARS = dict(
+    zip(
+        KINDS, (("#999999", ""), (SERIES[2], "//"), ("#cc79a7", ".."), (SERIES[3], "")), strict=True
+    )
+)
+"""Colour and hatching of the kinds of players."""
 
 
 PROTOCOL = Protocol(
@@ -208,8 +214,8 @@ def claims(results: Results) -> list[Claim]:
 
 def draw(results: Results) -> Figure:
     """Draw the rows with the surface of the last network, the outputs of players, and utilities."""
-    figure, axes = panels(4, width=3.1, height=3.0)
-    shown, (rows, linear, networks, earned) = results["shown"], axes[0]
+    figure, axes = panels(2, rows=2, width=3.6, height=3.0)
+    shown, (rows, linear, networks, earned) = results["shown"], axes.flat
     rows.contourf(
         shown["line"], shown["line"], shown["surface"], levels=14, cmap="Greys", alpha=0.5
     )
@@ -217,24 +223,36 @@ def draw(results: Results) -> Figure:
     rows.set(title=f"rows, and output {K} of the networks", xlabel="feature 1", ylabel="feature 2")
     for one, kind in ((linear, "linear"), (networks, NETWORK)):
         _scatter(one, shown["outputs"][kind], shown["ring"])
-        one.set(title=kind, xlabel="output 1", ylabel=f"output {K}")
-    for place, (kind, colour) in enumerate(BARS.items()):
+        one.set(title=f"players: {kind}", xlabel="output 1", ylabel=f"output {K}")
+    for place, (kind, (colour, hatch)) in enumerate(BARS.items()):
         utility = results["kinds"][kind]["utility"]
-        at = np.arange(K) + 0.2 * (place - 1.5)
-        earned.bar(at, utility["mean"], 0.18, yerr=utility["error"], color=colour, label=kind)
+        earned.bar(
+            np.arange(K) + 0.2 * (place - 1.5),
+            utility["mean"],
+            0.18,
+            yerr=utility["error"],
+            color=colour,
+            hatch=hatch,
+            edgecolor="white",
+            linewidth=0,
+            label=kind,
+        )
     earned.set(title="utility of each player", xlabel="player", ylabel="utility (variance)")
     earned.set_xticks(np.arange(K), [str(1 + i) for i in range(K)])
-    earned.set_ylim(0, 1.35 * max(results["kinds"]["linear"]["utility"]["mean"]))
-    earned.legend(fontsize=7, frameon=False, ncols=2)
-    for one in axes[0]:
+    handles = [*rows.get_legend_handles_labels()[0], *earned.get_legend_handles_labels()[0]]
+    figure.legend(handles=handles, loc="outside lower center", ncols=6, fontsize=8)
+    for one in axes.flat:
         one.title.set_fontsize(9)
     return figure
 
 
 def _scatter(axes: Axes, points: list[list[float]], ring: list[bool]) -> None:
-    """Draw points (n, 2) in the colours of blob and ring."""
+    """Draw points (n, 2) in the colours and markers of blob and ring."""
     x, y = np.asarray(points).T
-    axes.scatter(x, y, s=4, c=[COLOURS[int(one)] for one in ring], linewidths=0)
+    for (name, (colour, mark)), chosen in zip(
+        CLASSES.items(), (~np.asarray(ring), np.asarray(ring)), strict=True
+    ):
+        axes.scatter(x[chosen], y[chosen], s=7, c=colour, marker=mark, linewidths=0, label=name)
 
 
 def summary(results: Results) -> str:
