@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 NAMES = ("EigenGame", "EigenGame^R")
-STYLES = ("-", "--", ":")
+STYLES: tuple[Any, ...] = ("-", "--", ":")
 """Line styles of the step sizes on the circle."""
 
 

@@ -76,7 +76,7 @@ def growth(panels: Results, name: str, kind: str, step: float | None = None) -> 
     if all(run["step"] is None for run in runs.values()):
         return _growth(None, {batch: run["curves"]["best"] for batch, run in runs.items()}, kind)
     stored = {batch: _by_step(run) for batch, run in runs.items()}
-    shared = set.intersection(*(set(one) for one in stored.values()))
+    shared = shared_steps(panels, name)
     if step is None:
         chosen = Counter(_key(run["step"]) for run in runs.values())
         wanted = max(shared, key=lambda one: (chosen[one], one), default=None)
@@ -87,6 +87,12 @@ def growth(panels: Results, name: str, kind: str, step: float | None = None) -> 
     return _growth(wanted, {batch: one[wanted] for batch, one in stored.items()}, kind)
 
 
+def shared_steps(panels: Results, name: str) -> list[float]:
+    """Return the step sizes of an algorithm that have curves at every batch size, the largest first."""
+    stored = [set(_by_step(panel["runs"][name])) for panel in panels.values()]
+    return sorted(set.intersection(*stored), reverse=True)
+
+
 def _growth(step: float | None, curves: Results, kind: str) -> Growth:
     means, errors = (
         {batch: one[kind][part][-1] for batch, one in curves.items()} for part in ("mean", "error")
@@ -94,7 +100,7 @@ def _growth(step: float | None, curves: Results, kind: str) -> Growth:
     return Growth(step, means, errors)
 
 
-def _by_step(run: Results) -> Results:
+def _by_step(run: Results) -> dict[float, Results]:
     """Return the curves of a run by their step size."""
     return {_key(run["step"] * STEP_OF[which]): one for which, one in run["curves"].items()}
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import numpy as np
 
 from eigengame.metrics import STREAK_ANGLE
@@ -9,6 +11,8 @@ from reproduction.base import Claim, Results, Verdict, holds_if
 
 PAPERS_RATIO = 0.025
 """The paper's mean ratio of penalty to Rayleigh quotient, on ResNet-200."""
+
+IMPLICATION = "A small ratio implies that the solutions are eigenvectors."
 
 OVERLAP = 0.1
 """Quotient and utility overlap if they differ by at most this share of the quotient."""
@@ -18,42 +22,78 @@ def claims(results: Results) -> list[Claim]:
     """Compare the paragraph of the figure with the results.
 
     The first two claims are about ResNet-200, so that other data cannot decide them. The third is about any
-    data: one counterexample refutes it.
+    data: a counterexample refutes it.
     """
-    about = {
-        name: ratio_claims(found, mean_ratio(found), reading=f"MNIST in place of ResNet-200, {how}")
-        for name, how, found in _runs(results)
-    }
-    comparison = [
-        claim._replace(
-            verdict=Verdict.NOT_COMPARABLE,
-            measured=f"{claim.measured[:-1]}; on these data {'met' if claim.holds else 'not met'}.",
-        )
-        for of_reading in about.values()
-        for claim in of_reading[:2]
+    judged = [
+        ratio_claims(found, mean_ratio(found), reading=f"MNIST in place of ResNet-200, {name}")
+        for name, found in _runs(results).items()
     ]
-    refuted = [name for name, of_reading in about.items() if not of_reading[2].holds]
-    implied = Claim(
-        about["centred"][2].claim,
-        " ".join(
-            f"{name[0].upper()}{name[1:]}: {of_reading[2].measured}"
-            for name, of_reading in about.items()
-        ),
-        holds_if(not refuted),
-        f"about any data; {f'fails on MNIST {_and(refuted)}' if refuted else 'MNIST in both readings'}",
+    return [*(_on_other_data(one[place]) for place in (0, 1) for one in judged), *_implied(results)]
+
+
+def _on_other_data(claim: Claim) -> Claim:
+    """Return a claim about ResNet-200 as not comparable, with whether these data meet its criterion."""
+    met = "meet" if claim.holds else "do not meet"
+    return claim._replace(
+        verdict=Verdict.NOT_COMPARABLE,
+        measured=f"{claim.measured[:-1]}; these data {met} the criterion.",
     )
-    return [*sorted(comparison, key=lambda one: one.claim), implied]
 
 
-def _runs(results: Results) -> list[tuple[str, str, Results]]:
-    """Return each run of EigenGame with a short and a long name."""
-    size = results["size"]
-    runs = [
-        (name, f"{name}, {size['passes']} passes", found["players"]["EigenGame"])
-        for name, found in results["readings"].items()
+def _implied(results: Results) -> list[Claim]:
+    """Test whether a small ratio implies eigenvectors, for the mean over players and for single players."""
+    runs = _runs(results)
+    players = {name: small_and_wrong(found) for name, found in runs.items()}
+    trials = {name: small_and_wrong_trials(found) for name, found in runs.items()}
+    by_mean = "; ".join(
+        f"{name}: {small} of {len(runs[name]['ratio'])} trials, of which {wrong} have a player that is more than "
+        "pi/8 from every eigenvector"
+        for name, (small, wrong) in trials.items()
+    )
+    by_player = "; ".join(
+        f"{name}: {small} of {np.size(runs[name]['ratio'])} players of all trials, of which {wrong} are more than "
+        f"pi/8 from every eigenvector and {moved} from their own"
+        for name, (small, wrong, moved) in players.items()
+    )
+    return [
+        Claim(
+            IMPLICATION,
+            f"Trials with a mean ratio of at most {PAPERS_RATIO}, {by_mean} (holds if none has, undecided without "
+            "such trials).",
+            _none_wrong([(small, wrong) for small, wrong in trials.values()]),
+            f"a small mean over the players, as in the paper{_where(trials)}",
+        ),
+        Claim(
+            IMPLICATION,
+            f"Players with a ratio of at most {PAPERS_RATIO}, {by_player} (holds if none is far from every "
+            "eigenvector).",
+            _none_wrong([(small, wrong) for small, wrong, _ in players.values()]),
+            f"a small ratio of a single player{_where(players)}",
+        ),
     ]
-    long = f"uncentred, {size['longer']} passes"
-    return [*runs, (f"{long} at {results['longer']['step']:g}", long, results["longer"])]
+
+
+def _none_wrong(counts: list[tuple[int, int]]) -> Verdict:
+    """Return the verdict for pairs of numbers: those with a small ratio, and those of them that are wrong."""
+    if not any(small for small, _ in counts):
+        return Verdict.NOT_COMPARABLE
+    return holds_if(not any(wrong for _, wrong in counts))
+
+
+def _where(counts: Mapping[str, Sequence[int]]) -> str:
+    """Name the runs with a counterexample."""
+    fails = [name for name, (_, wrong, *_) in counts.items() if wrong]
+    return f"; fails for MNIST {_and(fails)}" if fails else "; MNIST"
+
+
+def _runs(results: Results) -> dict[str, Results]:
+    """Return the runs of EigenGame: each reading, and a longer one."""
+    size = results["size"]
+    runs = {
+        f"{name} ({size['passes']} passes)": found["players"]["EigenGame"]
+        for name, found in results["readings"].items()
+    }
+    return runs | {f"uncentred ({size['longer']} passes)": results["longer"]}
 
 
 def ratio_claims(
@@ -64,15 +104,14 @@ def ratio_claims(
     Parameters
     ----------
     found : dict
-        "ratio" and "angle" of each player, of shape (k,) or (trials, k), and "streak". "nearest", the angle to
-        the nearest eigenvector, is used if it is there.
+        "ratio" and "angle" of each player, of shape (k,) or (trials, k), and "streak".
     mean : float
         Mean ratio.
     reading : str
         Reading of the claims.
     """
     ratios = np.atleast_2d(found["ratio"])
-    worst, (small, wrong, moved) = ratios.mean(axis=0), small_and_wrong(found)
+    worst, (small, _, wrong) = ratios.mean(axis=0), small_and_wrong(found)
     close = worst <= OVERLAP
     return [
         Claim(
@@ -90,26 +129,13 @@ def ratio_claims(
             reading,
         ),
         Claim(
-            "A small ratio implies that the solutions are eigenvectors.",
-            _implication(found, small, wrong, moved),
+            IMPLICATION,
+            f"{small} players of EigenGame have a ratio of at most the paper's {PAPERS_RATIO}, and {wrong} of "
+            f"these are more than pi/8 from their component; the streak is {found['streak']:.1f}.",
             holds_if(wrong == 0),
             reading,
         ),
     ]
-
-
-def _implication(found: Results, small: int, wrong: int, moved: int) -> str:
-    """Return the numbers on players with a small ratio."""
-    said = f"{small} players of EigenGame have a ratio of at most the paper's {PAPERS_RATIO}, and "
-    streak = f"the streak is {found['streak']:.1f}."
-    if "nearest" not in found:
-        return f"{said}{wrong} of these are more than pi/8 from their component; {streak}"
-    total = np.size(found["ratio"])
-    return (
-        f"of {total} players in {len(found['ratio'])} trials, {small} have a ratio of at most the paper's "
-        f"{PAPERS_RATIO}, and {wrong} of these are more than pi/8 from every eigenvector, {moved} from their own; "
-        f"{streak}"
-    )
 
 
 def mean_ratio(player: Results) -> float:
@@ -131,11 +157,19 @@ def small_and_wrong(player: Results) -> tuple[int, int, int]:
     return int(small.sum()), int(off.sum()), int(moved.sum())
 
 
+def small_and_wrong_trials(player: Results) -> tuple[int, int]:
+    """Return how many trials have a small mean ratio, and how many of them a player far from any eigenvector."""
+    small = np.mean(player["ratio"], axis=1) <= PAPERS_RATIO
+    off = (np.asarray(player["nearest"]) > STREAK_ANGLE).any(axis=1)
+    return int(small.sum()), int((small & off).sum())
+
+
 def summary(results: Results) -> str:
     """Describe ratios and streaks, and whether a small ratio implies eigenvectors."""
-    parts = [_described(how, found, results["size"]["k"]) for _, how, found in _runs(results)]
-    fails = [name for name, _, found in _runs(results) if small_and_wrong(found)[1]]
-    holds = [name for name, _, found in _runs(results) if not small_and_wrong(found)[1]]
+    runs = _runs(results)
+    parts = [_described(name, found, results["size"]["k"]) for name, found in runs.items()]
+    fails = [name for name, found in runs.items() if small_and_wrong(found)[1]]
+    holds = [name for name in runs if name not in fails]
     if fails:
         said = f"a small ratio does not imply eigenvectors: the implication fails {_and(fails)}"
         said += f", and happens to be true {_and(holds)}" if holds else ""
@@ -153,11 +187,11 @@ def summary(results: Results) -> str:
     )
 
 
-def _described(how: str, found: Results, k: int) -> str:
+def _described(name: str, found: Results, k: int) -> str:
     """Return the numbers of one run."""
     small, wrong, moved = small_and_wrong(found)
     return (
-        f"{how}, step size {found['step']:g}: the mean penalty is {mean_ratio(found):.2g} of the Rayleigh "
+        f"{name}, step size {found['step']:g}: the mean penalty is {mean_ratio(found):.2g} of the Rayleigh "
         f"quotient, the worst player's {np.mean(found['ratio'], axis=0).max():.2g}, the mean streak "
         f"{found['streak']:.1f} of {k}, and of {small} players with a small ratio {wrong} are more than pi/8 from "
         f"every eigenvector and {moved} from their own"

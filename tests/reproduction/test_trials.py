@@ -23,6 +23,7 @@ from reproduction.products import (
     angles,
     distances,
     matched_angles,
+    nearest_angles,
     products,
     settled_angles,
     truth_of,
@@ -162,7 +163,9 @@ def test_matching_undoes_a_permutation_and_settling_a_rotation(truth):
     exact = PROBLEM.components[:K]
     # float32 cosines near 1 resolve angles to about a milliradian.
     assert matched_angles(seen_of(exact[[2, 0, 1]], truth)).max() < 2e-3
+    assert nearest_angles(seen_of(exact[[2, 0, 1]], truth)).max() < 2e-3
     turned = testing.orthogonal(K, seed=1) @ exact
+    assert nearest_angles(seen_of(turned, truth)).max() > 0.1
     assert matched_angles(seen_of(turned, truth)).max() > 0.1
     assert settled_angles(seen_of(turned, truth)).max() < 5e-3
 
