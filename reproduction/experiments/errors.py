@@ -17,7 +17,7 @@ from eigengame.game import theory
 from reproduction.base import Results, Run
 from reproduction.curves import rounded
 from reproduction.experiments.errors_child import optimum_angles, played_angles
-from reproduction.experiments.errors_text import claims, reading, summary
+from reproduction.experiments.errors_text import claims, crossing, reading, summary
 from reproduction.figures import SERIES, panels
 from reproduction.protocol import Protocol
 from reproduction.trials import starts
@@ -91,16 +91,14 @@ def draw(results: Results) -> Figure:
     right.plot(x, formulas["soft step"], color=SERIES[0])
     free = results["games"]["another parent"]["sphere"]["exact"]
     right.plot(x, free, "--", color=SERIES[1], label="exact, on the sphere")
-    threshold = math.degrees(math.asin(results["kappa"] ** -0.5))
-    for one, game in ((left, "example"), (right, "another parent")):
+    thresholds = [crossing(x, formulas[one]) for one in ("printed", "soft step")]
+    said = " and ".join("none" if one is None else f"{one:.1f}°" for one in thresholds)
+    for one, game, at in zip(axes[0], ("example", "another parent"), thresholds, strict=True):
         _dots(one, results, game)
-        one.axvline(
-            threshold,
-            color="#999999",
-            linewidth=0.8,
-            zorder=0,
-            label=rf"$\arcsin(1/\sqrt{{\kappa}})$ = {threshold:.1f}°",
-        )
+        if at is not None:
+            one.axvline(
+                at, color="#999999", linewidth=0.8, zorder=0, label=f"formulas pass 45° at {said}"
+            )
         one.set(xlabel="parents' angular error (degrees)", ylim=(-3, 93), yticks=range(0, 91, 15))
     left.set_title(r"the example: parent 1 errs towards $v_i$", fontsize=9)
     right.set_title(r"second game: parent 1 errs towards $v_2$", fontsize=9)
