@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from reproduction.base import Results
-from reproduction.figures import add_legend, draw_runs, panels
+from reproduction.curves import final
+from reproduction.figures import COLOURS, add_legend, draw_runs, label_of, panels
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-LOWEST = 5e-4
-"""Lower end of the axis of distances."""
+LOWEST = 1.5e-4
+"""Lower end of the axis of distances; curves that end below it have a note."""
 
 
 def draw_digits(results: Results) -> Figure:
@@ -27,6 +29,7 @@ def draw_digits(results: Results) -> Figure:
             draw_runs(distance, panel, "distance", per=per)
             streak.set_ylim(0, results["components"] * 1.04)
             distance.set(yscale="log", ylim=(LOWEST, 1.1))
+            _note_below(distance, panel)
             streak.set_title(f"{reading}, batches of {batch}", fontsize=9)
         upper[0].set_ylabel("longest streak")
         lower[0].set_ylabel("subspace distance")
@@ -34,3 +37,19 @@ def draw_digits(results: Results) -> Figure:
         one.set_xlabel("passes")
     add_legend(figure, next(iter(readings.values()))["panels"][batches[0]]["runs"])
     return figure
+
+
+def _note_below(axes: Axes, panel: Results) -> None:
+    """Note the final value of each curve that ends below the axis."""
+    ends = {name: final(panel, name, "distance") for name in panel["runs"]}
+    below = {name: end for name, end in ends.items() if end < LOWEST}
+    for place, (name, end) in enumerate(below.items()):
+        axes.text(
+            0.99,
+            0.03 + 0.1 * place,
+            f"{label_of(name)}: {end:.0e}",
+            fontsize=7,
+            ha="right",
+            color=COLOURS[name],
+            transform=axes.transAxes,
+        )

@@ -120,3 +120,21 @@ def lead(panel: Results, others: tuple[str, ...], kind: str) -> tuple[float, flo
     leads = [sign * (ours - runs[name]["areas"][kind]) for name in others if name in runs]
     mean, error = mean_and_error(np.mean(leads, axis=0))
     return float(mean), float(error)
+
+
+def early_lead(panels: Results, others: tuple[str, ...], kind: str) -> dict[str, float]:
+    """Return EigenGame's mean lead at each batch size, over as many iterations as the largest batches have."""
+    end = min(panel["runs"]["EigenGame"]["iterations"][-1] for panel in panels.values())
+    sign = 1 if kind == "streak" else -1
+
+    def mean(run: Results) -> float:
+        within = np.asarray(run["iterations"]) <= end
+        return float(np.asarray(run["curves"]["best"][kind]["mean"])[within].mean())
+
+    return {
+        batch: sign
+        * float(
+            np.mean([mean(panel["runs"]["EigenGame"]) - mean(panel["runs"][one]) for one in others])
+        )
+        for batch, panel in panels.items()
+    }

@@ -165,6 +165,15 @@ def test_a_lead_is_a_longer_streak_or_a_smaller_distance():
     assert mnist_growth.lead(panel, ("Oja", "GHA"), "distance")[0] == pytest.approx(0.02)
 
 
+def test_a_lead_over_equally_many_iterations_ends_with_the_shortest_run():
+    large, small = panel_of(ours=(14, 0.01), oja=(10, 0.01)), panel_of(ours=(14, 0.01))
+    for run in small["runs"].values():
+        run["iterations"] = [20, 80]
+    # Means over both points of the first panel, and over the first point of the second.
+    found = mnist_growth.early_lead({"1024": large, "256": small}, ("Oja",), "streak")
+    assert found == pytest.approx({"1024": 3, "256": -1})
+
+
 def test_degrading_is_a_larger_distance_beyond_two_standard_errors():
     def judged(distance):
         results = results_of(panel_of(error=0.05), panel_of(ours=(16, distance), error=0.05))
