@@ -12,7 +12,7 @@ from reproduction.protocol import GRID
 def summary(results: Results) -> str:
     """Describe both readings, the finer grid, and what limits each algorithm."""
     parts = [_reading(name, found, results) for name, found in results["readings"].items()]
-    return f"{' '.join(parts)} {_finer(results)} {_bias(results)}"
+    return "\n\n".join([*parts, _finer(results), _bias(results)])
 
 
 def _reading(name: str, found: Results, results: Results) -> str:
@@ -23,7 +23,7 @@ def _reading(name: str, found: Results, results: Results) -> str:
         f"{batch}: {listed(chosen_steps(panel), 'g')}" for batch, panel in panels.items()
     )
     return (
-        f"**{name.capitalize()}** (the first two eigenvalues per row are {first:.3g} and {second:.3g}): final mean "
+        f"{name.capitalize()} (the first two eigenvalues per row are {first:.3g} and {second:.3g}): final mean "
         f"streaks, by batch size, are {ends}. Chosen step sizes: {steps}. {_smaller_steps(panels)} "
         f"{_krasulina(panels)} {_remembered(panels, results)}"
     )
@@ -96,7 +96,7 @@ def _finer(results: Results) -> str:
     on_grid = float(best) in GRID
     longer = listed({name: one["streak"]["mean"] for name, one in finer["longer"].items()})
     return (
-        f"**Uncentred, finer steps** (batches of {finer['batch']}): final mean streak by step size, {said}. "
+        f"Finer step sizes, uncentred, batches of {finer['batch']}: final mean streaks are {said}. "
         f"EigenGame's longest, {ends[best]:.1f}, is at {best}, which is {'a' if on_grid else 'not a'} step size of "
         f"the paper's grid. After {finer['passes']} passes at {finer['small']:g}: {longer}."
     )
@@ -118,7 +118,7 @@ def _bias(results: Results) -> str:
             parts.append(f"{name}: {said}")
     smallest = min(int(batch) for batch in next(iter(results["readings"].values()))["panels"])
     return (
-        f"**Bias.** The last player has {parents} parents, and the bias of its gradient is of the order of parents "
+        f"The last player has {parents} parents, and the bias of its gradient is of the order of parents "
         f"over rows (see `bias`), {parents / smallest:.2f} at batches of {smallest}. From the largest to the "
         f"smallest batches the final subspace distance changes by these factors: {'; '.join(parts) or 'none'}. Oja "
         "and GHA are linear in M and have no bias."
