@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from reproduction.base import Results
-from reproduction.figures import COLOURS, panels
+from reproduction.figures import COLOURS, SERIES, panels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -82,9 +82,9 @@ def _draw_angles(axes: Axes, number: np.ndarray, player: Results) -> None:
     """Draw the mean over trials of angles and penalty ratios."""
     axes.axhline(np.pi / 8, color=GREY, linewidth=0.8, linestyle=":", label=r"$\pi/8$")
     for kind, label, colour, style in (
-        ("angle", "angle to its own component", COLOURS["EigenGame"], "o-"),
-        ("nearest", "angle to the nearest eigenvector", COLOURS["GHA"], "^--"),
-        ("ratio", "penalty over quotient", COLOURS["Oja"], "x:"),
+        ("angle", "angle to its own component", SERIES[3], "s-"),
+        ("nearest", "angle to the nearest eigenvector", SERIES[2], "^--"),
+        ("ratio", "penalty over quotient", SERIES[1], "x:"),
     ):
         mean = np.mean(player[kind], axis=0)
         shown = mean >= LOWEST
@@ -96,5 +96,16 @@ def _draw_angles(axes: Axes, number: np.ndarray, player: Results) -> None:
             markersize=3.5,
             linewidth=1,
             label=label,
+        )
+    # The first player has no parents and no penalty.
+    below = int((np.mean(player["ratio"], axis=0)[1:] < LOWEST).sum())
+    if below:
+        axes.text(
+            0.02,
+            0.03,
+            f"{below} ratios below {LOWEST:g} are not shown",
+            fontsize=7,
+            color=GREY,
+            transform=axes.transAxes,
         )
     axes.set_ylim(LOWEST, 3)
