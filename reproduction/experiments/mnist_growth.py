@@ -41,6 +41,16 @@ class Growth(NamedTuple):
         means, errors = list(self.means.values()), list(self.errors.values())
         return in_errors(means[-1] - means[0], float(np.hypot(errors[0], errors[-1])))
 
+    def exceeds(self, other: Growth) -> float:
+        """Return by how many standard errors the logarithm of the ratio is above that of another."""
+        (ours, error), (theirs, spread) = self._log_ratio(), other._log_ratio()
+        return in_errors(ours - theirs, float(np.hypot(error, spread)))
+
+    def _log_ratio(self) -> tuple[float, float]:
+        """Return the logarithm of the ratio and its standard error, to first order."""
+        relative = [self.errors[batch] / mean for batch, mean in self.means.items()]
+        return float(np.log(self.ratio)), float(np.hypot(relative[0], relative[-1]))
+
 
 def in_errors(difference: float, error: float) -> float:
     """Return a difference in standard errors; infinite for one without error."""

@@ -217,6 +217,16 @@ def test_bias_is_the_cause_only_if_unbiased_methods_do_not_degrade():
     assert judged(0.005, 0.01) == ("does not hold", False)
 
 
+def test_noisy_methods_without_bias_decide_nothing():
+    large, small = panel_of(), panel_of(ours=(16, 0.02))
+    for panel in (large, small):
+        panel["runs"]["Oja"] = run_of(16, 0.01, error=0.5)
+    results = results_of(large, small)
+    assert set(verdicts(results, "The degradation")) == {"not comparable"}
+    said = next(one for one in mnist.claims(results) if one.claim.startswith("The degradation"))
+    assert "the distance of Oja does not grow beyond errors, but" in said.measured
+
+
 def test_methods_that_diverge_are_no_comparison():
     panels = {"1024": panel_of(gha=(0, 1.0)), "256": panel_of(gha=(0, 1.0))}
     assert set(mnist_text.controls(panels)) == {"Oja"}
