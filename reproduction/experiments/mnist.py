@@ -51,7 +51,8 @@ STEPS = (5e-5, 1e-4, 1.5e-4, 2e-4, 3e-4, 5e-4, 1e-3)
 """A finer grid, between and around the paper's step sizes."""
 
 PROTOCOL = Protocol(
-    # `finer` is run at the largest batches, for algorithms `compared`, with `longer` passes at `small` steps.
+    # For the algorithms `compared`, at the largest batches: `finer` step sizes, and `longer` passes at some step
+    # sizes of the paper.
     full={
         "rows": 60_000,
         "k": 16,
@@ -66,7 +67,7 @@ PROTOCOL = Protocol(
         "finer": STEPS,
         "compared": ("EigenGame", "Oja"),
         "longer": 40,
-        "small": 1e-4,
+        "longer_steps": (1e-3, 1e-4),
     },
     quick={
         "rows": 2048,
@@ -134,24 +135,23 @@ def _tuned(name: str, rows: jax.Array, truth: Truth, size: Any, batch: int) -> R
 def _finer(run: Run, rows: jax.Array, truth: Truth, size: Any) -> Results:
     """Return the outcome of each step size of a finer grid at the largest batches, and of longer runs."""
     batch = size.batches[0]
-    per_pass = len(rows) // batch
-    finer: Results = {"batch": batch, "passes": size.longer, "small": size.small}
-    finer |= {"steps": {}, "longer": {}}
+    finer: Results = {"batch": batch, "passes": size.longer, "steps": {}, "longer": {}}
     for name in size.compared:
-        run.progress(f"finer grid, batches of {batch}: {name}")
-        family, updates = ALGORITHMS[name][0], size.passes * per_pass
-        runs = _runs(family, rows, truth, size, batch, updates, max(1, updates // size.points))
-        finer["steps"][name] = {
-            f"{step:g}": {
-                "held out": _outcome(runs(step, HELD_OUT)),
-                "shown": _outcome(runs(step, 0)),
+        for kind, passes, steps in (
+            ("steps", size.passes, size.finer),
+            ("longer", size.longer, size.longer_steps),
+        ):
+            run.progress(f"{passes} passes, {len(steps)} step sizes, batches of {batch}: {name}")
+            updates = passes * (len(rows) // batch)
+            every = max(1, updates // size.points)
+            runs = _runs(ALGORITHMS[name][0], rows, truth, size, batch, updates, every)
+            finer[kind][name] = {
+                f"{step:g}": {
+                    "held out": _outcome(runs(step, HELD_OUT)),
+                    "shown": _outcome(runs(step, 0)),
+                }
+                for step in steps
             }
-            for step in size.finer
-        }
-        run.progress(f"{size.longer} passes, batches of {batch}: {name}")
-        updates = size.longer * per_pass
-        runs = _runs(family, rows, truth, size, batch, updates, max(1, updates // size.points))
-        finer["longer"][name] = _outcome(runs(size.small, 0))
     return finer
 
 

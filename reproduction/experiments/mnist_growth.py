@@ -10,6 +10,9 @@ import numpy as np
 from reproduction.base import Results
 from reproduction.curves import mean_and_error
 
+BEYOND = 2.0
+"""A change counts from this many standard errors on."""
+
 STEP_OF = {"best": 1.0, "x10": 10.0, "x0.1": 0.1}
 """Stored curves, with their step sizes in units of the chosen one."""
 

@@ -94,11 +94,14 @@ def _finer(results: Results) -> str:
     ends = {step: one["shown"]["streak"]["mean"] for step, one in steps.items()}
     best = max(ends, key=lambda step: ends[step])
     on_grid = float(best) in GRID
-    longer = listed({name: one["streak"]["mean"] for name, one in finer["longer"].items()})
+    longer = "; ".join(
+        f"{name} {listed({step: one['shown']['streak']['mean'] for step, one in steps.items()})}"
+        for name, steps in finer["longer"].items()
+    )
     return (
-        f"Finer step sizes, uncentred, batches of {finer['batch']}: final mean streaks are {said}. "
-        f"EigenGame's longest, {ends[best]:.1f}, is at {best}, which is {'a' if on_grid else 'not a'} step size of "
-        f"the paper's grid. After {finer['passes']} passes at {finer['small']:g}: {longer}."
+        f"Finer step sizes, uncentred, batches of {finer['batch']}: final mean streaks are {said}. EigenGame's "
+        f"longest, {ends[best]:.1f}, is at {best}, which is {'a' if on_grid else 'not a'} step size of the paper's "
+        f"grid. After {finer['passes']} passes: {longer}."
     )
 
 

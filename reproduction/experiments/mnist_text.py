@@ -6,7 +6,15 @@ import numpy as np
 
 from reproduction.base import Claim, Results, Verdict, holds_if
 from reproduction.curves import final, listed, run_mean
+from reproduction.experiments.mnist_choices import (
+    COMPETITIVE,
+    describe_choices,
+    is_competitive,
+    is_excluded,
+    other_choices,
+)
 from reproduction.experiments.mnist_growth import (
+    BEYOND,
     Growth,
     early_lead,
     growth,
@@ -24,14 +32,8 @@ JUDGED = {"streak": ("GHA", "Oja"), "distance": OTHERS}
 UNBIASED = ("Oja", "GHA")
 """Those whose update is linear in M."""
 
-COMPETITIVE = 1.0
-"""Competitive: a mean streak that is shorter by at most this."""
-
 USABLE = 0.1
 """A method is compared only at step sizes with final subspace distances of at most this: others diverged."""
-
-BEYOND = 2.0
-"""A change counts from this many standard errors on."""
 
 HOW = {
     "centred": "pixels from 0 to 1, mean image subtracted",
@@ -71,60 +73,12 @@ def _competitive(results: Results, name: str, panels: Results) -> Claim:
     verdict, how = holds_if(met), HOW[name]
     if name == "uncentred" and "finer" in results:
         others = other_choices(results["finer"])
-        said += f" {_said_of_choices(results['finer'], others)}"
-        if not met and any(is_competitive(pair) for pair in others.values()):
+        said += f" {describe_choices(results['finer'], others)}"
+        if not met and not all(is_excluded(*ends) for ends in others.values()):
             verdict = Verdict.NOT_COMPARABLE
             how += "; the outcome depends on choices that the paper does not state"
     return Claim(
         f"EigenGame is competitive with Oja's algorithm at batches of {batch}.", said, verdict, how
-    )
-
-
-def other_choices(finer: Results) -> dict[str, dict[str, float]]:
-    """Return the final streaks of EigenGame and Oja for other step sizes and a longer run.
-
-    Step sizes are chosen from the finer grid on held-out runs, by the mean over the run or by its end.
-    """
-    return {
-        "chosen by the mean over the run": {
-            name: steps[best_step(steps, "area")]["shown"]["streak"]["mean"]
-            for name, steps in finer["steps"].items()
-        },
-        "chosen by the end of the run": {
-            name: steps[best_step(steps, "end")]["shown"]["streak"]["mean"]
-            for name, steps in finer["steps"].items()
-        },
-        f"after {finer['passes']} passes at {finer['small']:g}": {
-            name: one["streak"]["mean"] for name, one in finer["longer"].items()
-        },
-    }
-
-
-def best_step(steps: Results, rule: str) -> str:
-    """Return the step size with the largest held-out streak, over the run ("area") or at its end ("end")."""
-
-    def score(step: str) -> float:
-        seen = steps[step]["held out"]
-        return seen["area"] if rule == "area" else seen["streak"]["mean"]
-
-    return max(steps, key=score)
-
-
-def is_competitive(pair: dict[str, float]) -> bool:
-    """Return whether EigenGame's mean streak is at most `COMPETITIVE` shorter than Oja's."""
-    return pair["EigenGame"] >= pair["Oja"] - COMPETITIVE
-
-
-def _said_of_choices(finer: Results, others: dict[str, dict[str, float]]) -> str:
-    """Return the outcome of other choices in a sentence."""
-    steps = list(finer["steps"]["EigenGame"])
-    parts = [
-        f"{choice}: {listed(pair)} ({'' if is_competitive(pair) else 'not '}competitive)"
-        for choice, pair in others.items()
-    ]
-    return (
-        f"With {len(steps)} step sizes from {steps[0]} to {steps[-1]}, final mean streaks are: "
-        f"{'; '.join(parts)}."
     )
 
 
