@@ -72,6 +72,27 @@ def nearest_angles(seen: Products) -> np.ndarray:
     return _angles(np.abs(_finite(seen.cosines)).max(axis=-1))
 
 
+def residuals(seen: Products, eigenvalues: np.ndarray) -> np.ndarray:
+    r"""Return $\|Mv - \rho v\|/\rho$ for each player $v$ with Rayleigh quotient $\rho$, shape (..., k).
+
+    It is small also for a mixture of eigenvectors with nearly equal eigenvalues, which is far from each of them. It
+    is 1 for a diverged player.
+
+    Parameters
+    ----------
+    seen : Products
+        With cosines to all d components.
+    eigenvalues : array of shape (d,)
+    """
+    shares = np.square(_finite(seen.cosines))
+    total = shares.sum(axis=-1)
+    shares /= np.where(total > 0, total, 1)[..., None]
+    quotients = shares @ eigenvalues
+    squares = np.sum(shares * np.square(eigenvalues - quotients[..., None]), axis=-1)
+    known = quotients > 0
+    return np.where(known, np.sqrt(squares) / np.where(known, quotients, 1), 1.0)
+
+
 def matched_angles(seen: Products) -> np.ndarray:
     """Return the angles after the best matching of players to components, shape (..., k)."""
     cosines = np.abs(_finite(seen.cosines))

@@ -19,7 +19,15 @@ from reproduction.base import Results, Run
 from reproduction.curves import rounded
 from reproduction.experiments.scree_figure import draw_scree as draw
 from reproduction.experiments.scree_text import claims, ratio_claims, reading, summary
-from reproduction.products import Products, Truth, angles, nearest_angles, products, truth_of
+from reproduction.products import (
+    Products,
+    Truth,
+    angles,
+    nearest_angles,
+    products,
+    residuals,
+    truth_of,
+)
 from reproduction.protocol import GRID, Protocol, Runs, tune
 from reproduction.trials import Family, eigengame, remembered, seeded_runs
 
@@ -64,7 +72,8 @@ def measure(run: Run) -> Results:
         for name, (family, grid) in ALGORITHMS.items():
             run.progress(f"{centring}: {name}")
             tuned = tune(_runs(family, rows, truth, size, size.passes), _score, grid)
-            players[name] = {"step": tuned.step} | _ended(tuned.shown["best"], len(rows))
+            players[name] = {"step": tuned.step, "tried": tuned.tried}
+            players[name] |= _ended(tuned.shown["best"], values, len(rows))
         results["readings"][centring] = {
             "eigenvalues": rounded(values[: size.k] / len(read)),
             "players": players,
@@ -72,7 +81,7 @@ def measure(run: Run) -> Results:
         if centring == "uncentred":
             run.progress(f"{centring}, {size.longer} passes: EigenGame")
             longer = _runs(eigengame, rows, truth, size, size.longer)(size.small, 0)
-            results["longer"] = {"step": size.small} | _ended(longer, len(rows))
+            results["longer"] = {"step": size.small} | _ended(longer, values, len(rows))
     return results
 
 
@@ -97,8 +106,8 @@ def _score(seen: Products) -> float:
     return float(streak_of(angles(seen)).mean())
 
 
-def _ended(course: Products, n: int) -> Results:
-    """Return the final quotient, utility, ratio and angles of each player of each trial, (trials, k)."""
+def _ended(course: Products, eigenvalues: np.ndarray, n: int) -> Results:
+    """Return the final quotient, utility, ratio, angles and residual of each player of each trial, (trials, k)."""
     seen = Products(*(part[:, -1] for part in course))
     gram = jnp.asarray(seen.gram)
     earned = np.asarray(jax.vmap(rewards)(gram), np.float64) / n
@@ -110,5 +119,6 @@ def _ended(course: Products, n: int) -> Results:
         "ratio": rounded(lost / earned, 3),
         "angle": rounded(off, 3),
         "nearest": rounded(nearest_angles(seen), 3),
+        "residual": rounded(residuals(seen, eigenvalues), 3),
         "streak": rounded(streak_of(off).mean()),
     }

@@ -65,17 +65,16 @@ def _draw_quotients(
     )
     axes.set_yscale("log")
     if (utility <= 0).any():
-        below = ", ".join(str(one) for one in number[utility <= 0])
-        axes.text(
+        note = axes.text(
             0.98,
-            0.95,
-            f"not shown: utilities ≤ 0\nof players {below}",
+            0.5,
+            f"{int((utility <= 0).sum())} utilities below 0\nare not shown",
             fontsize=7,
             ha="right",
-            va="top",
             color=GREY,
             transform=axes.transAxes,
         )
+        note.set_in_layout(False)
 
 
 def _draw_angles(axes: Axes, number: np.ndarray, player: Results) -> None:
@@ -108,4 +107,5 @@ def _draw_angles(axes: Axes, number: np.ndarray, player: Results) -> None:
             color=GREY,
             transform=axes.transAxes,
         )
-    axes.set_ylim(LOWEST, 3)
+    highest = max(float(np.mean(player[kind], axis=0).max()) for kind in ("angle", "ratio"))
+    axes.set_ylim(LOWEST, max(3, 2 * highest))

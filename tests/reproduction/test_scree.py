@@ -11,12 +11,13 @@ def seen(results):
     return results("scree")
 
 
-def player(ratio, nearest, angle=None):
+def player(ratio, nearest, angle=None, residual=0.5):
     """Return one trial of players."""
     return {
         "step": 1e-3,
         "ratio": [ratio],
         "nearest": [nearest],
+        "residual": [[residual] * len(ratio)],
         "angle": [nearest if angle is None else angle],
         "streak": 1.0,
     }
@@ -75,9 +76,14 @@ def test_the_implication_holds_fails_or_has_no_trial_to_judge():
 def test_eigenvectors_in_another_order_are_eigenvectors():
     moved = player([0, 0.01], [0.1, 0.1], angle=[1.5, 1.5])
     assert implied(moved) == ["holds", "holds"]
-    assert "0 are more than pi/8 from every eigenvector and 2 from their own" in (
+    assert "0 are no eigenvectors and 2 are more than pi/8 from their own" in (
         scree.claims(results_of(moved))[-1].measured
     )
+
+
+def test_a_mixture_of_eigenvectors_with_nearly_equal_eigenvalues_counts_as_one():
+    assert implied(player([0, 0.01], [0.1, FAR], residual=0.05)) == ["holds", "holds"]
+    assert implied(player([0, 0.01], [0.1, FAR], residual=0.15)) == ["does not hold"] * 2
 
 
 def test_the_reading_names_the_runs_that_fail():
@@ -109,6 +115,7 @@ def test_the_summary_depends_on_players_with_a_small_ratio_and_a_large_angle(sto
     runs = [found["players"]["EigenGame"] for found in results["readings"].values()]
     runs.append(results["longer"])
     for run in runs:
+        run["residual"] = np.ones_like(run["residual"]).tolist()
         run["nearest"] = np.zeros_like(run["nearest"]).tolist()
     assert "a small ratio comes with eigenvectors in every run" in scree.summary(results)
     runs[1]["nearest"] = np.full_like(run["nearest"], 1.5).tolist()
