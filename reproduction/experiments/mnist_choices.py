@@ -57,7 +57,7 @@ def describe_choices(finer: Results, others: dict[str, tuple[Results, Results]])
     steps = list(finer["steps"]["EigenGame"])
     parts = [
         f"{choice}: EigenGame {ours['mean']:.1f} (± {ours['error']:.1f}), Oja {oja['mean']:.1f} "
-        f"(± {oja['error']:.1f}), {'not ' if is_excluded(ours, oja) else ''}competitive within errors"
+        f"(± {oja['error']:.1f}), {'not competitive' if is_excluded(ours, oja) else 'open within errors'}"
         for choice, (ours, oja) in others.items()
     ]
     return (
