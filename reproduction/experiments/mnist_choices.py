@@ -52,12 +52,19 @@ def is_excluded(ours: Results, oja: Results) -> bool:
     return in_errors(short, float(np.hypot(ours["error"], oja["error"]))) >= BEYOND
 
 
+def _outcome(ours: Results, oja: Results) -> str:
+    """Return whether EigenGame is competitive, or that errors leave it open."""
+    if is_competitive({"EigenGame": ours["mean"], "Oja": oja["mean"]}):
+        return "competitive"
+    return "not competitive" if is_excluded(ours, oja) else "open within errors"
+
+
 def describe_choices(finer: Results, others: dict[str, tuple[Results, Results]]) -> str:
     """Return the outcome of other choices in a sentence."""
     steps = list(finer["steps"]["EigenGame"])
     parts = [
         f"{choice}: EigenGame {ours['mean']:.1f} (± {ours['error']:.1f}), Oja {oja['mean']:.1f} "
-        f"(± {oja['error']:.1f}), {'not competitive' if is_excluded(ours, oja) else 'open within errors'}"
+        f"(± {oja['error']:.1f}), {_outcome(ours, oja)}"
         for choice, (ours, oja) in others.items()
     ]
     return (

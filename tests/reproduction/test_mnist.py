@@ -136,6 +136,17 @@ def test_a_streak_that_may_be_competitive_within_errors_leaves_the_verdict_open(
         assert verdicts(results, "EigenGame is comp") == ["does not hold", verdict]
 
 
+def test_other_choices_are_competitive_open_or_not():
+    for ours, error, said in (
+        (15.5, 0.1, "(± 0.1), competitive"),
+        (14, 1.0, "(± 1.0), open within errors"),
+        (14, 0.1, "(± 0.1), not competitive"),
+    ):
+        finer = choices(ours, 16, error)
+        text = mnist_choices.describe_choices(finer, mnist_choices.other_choices(finer))
+        assert text.count(said) == 3
+
+
 def test_a_step_size_of_the_finer_grid_is_chosen_on_held_out_runs():
     def outcome(area, end):
         return {"area": area, "streak": {"mean": end}}
