@@ -48,6 +48,15 @@ def load(where: str | os.PathLike[str] | None = None) -> np.ndarray:
     return pixels.astype(np.float32) / np.float32(255)
 
 
+def readings(images: np.ndarray) -> dict[str, np.ndarray]:
+    """Return the images in both readings of the paper: centred, and as they are.
+
+    The paper does not say whether the mean image is subtracted. It is the mean over all rows given.
+    """
+    mean = images.mean(axis=0, keepdims=True, dtype=np.float64)
+    return {"centred": (images - mean).astype(np.float32), "uncentred": images}
+
+
 def find_file(where: str | os.PathLike[str] | None = None) -> Path | None:
     """Return the file that `load` reads, or None if it downloads from OpenML."""
     if where is not None:

@@ -20,7 +20,7 @@ from eigengame.linalg.products import full_product
 
 
 class Truth(NamedTuple):
-    """True components (k, d), and the matrix M (d, d)."""
+    """True components (c, d), in the order of their eigenvalues, and the matrix M (d, d)."""
 
     components: jax.Array
     matrix: jax.Array
@@ -32,7 +32,7 @@ class Products(NamedTuple):
     Attributes
     ----------
     cosines : array
-        Entry [i, j] is the cosine between player i and component j.
+        Entry [i, j] is the cosine between player i and component j; (..., k, c) for a truth of c components.
     overlaps : array
         Between the players.
     gram : array
@@ -65,6 +65,32 @@ def products(components: jax.Array, truth: Truth) -> Products:
 def angles(seen: Products) -> np.ndarray:
     """Return the angle of each player to its component, shape (..., k); a right angle if it diverged."""
     return _angles(np.diagonal(_finite(seen.cosines), axis1=-2, axis2=-1))
+
+
+def nearest_angles(seen: Products) -> np.ndarray:
+    """Return the angle of each player to the nearest component, shape (..., k)."""
+    return _angles(np.abs(_finite(seen.cosines)).max(axis=-1))
+
+
+def residuals(seen: Products, eigenvalues: np.ndarray) -> np.ndarray:
+    r"""Return $\|Mv - \rho v\|/\rho$ for each player $v$ with Rayleigh quotient $\rho$, shape (..., k).
+
+    It is small also for a mixture of eigenvectors with nearly equal eigenvalues, which is far from each of them. It
+    is 1 for a diverged player.
+
+    Parameters
+    ----------
+    seen : Products
+        With cosines to all d components.
+    eigenvalues : array of shape (d,)
+    """
+    shares = np.square(_finite(seen.cosines))
+    total = shares.sum(axis=-1)
+    shares /= np.where(total > 0, total, 1)[..., None]
+    quotients = shares @ eigenvalues
+    squares = np.sum(shares * np.square(eigenvalues - quotients[..., None]), axis=-1)
+    known = quotients > 0
+    return np.where(known, np.sqrt(squares) / np.where(known, quotients, 1), 1.0)
 
 
 def matched_angles(seen: Products) -> np.ndarray:

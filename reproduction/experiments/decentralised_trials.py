@@ -13,6 +13,9 @@ from eigengame.algorithms import Alpha, Info
 from eigengame.game import DenseRows, Rows
 from reproduction.trials import Family
 
+K, D = 8, 50
+"""Players and features."""
+
 
 @dataclass(frozen=True)
 class Decentralised:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -13,9 +13,10 @@ from eigengame import metrics
 from eigengame.algorithms import GHA, Alpha, Krasulina, Mu, Oja
 from reproduction import mnist_images
 from reproduction.base import Results, Run
-from reproduction.curves import rounded
-from reproduction.experiments.mnist_text import claims, reading, summary
-from reproduction.figures import add_legend, draw_runs, panels
+from reproduction.curves import mean_and_error, rounded
+from reproduction.experiments.mnist_figure import draw_digits as draw
+from reproduction.experiments.mnist_summary import reading, summary
+from reproduction.experiments.mnist_text import claims
 from reproduction.products import (
     Products,
     Truth,
@@ -26,11 +27,8 @@ from reproduction.products import (
     settled_angles,
     truth_of,
 )
-from reproduction.protocol import GRID, Protocol, tune
+from reproduction.protocol import GRID, HELD_OUT, Protocol, Runs, tune
 from reproduction.trials import Family, best_response, eigengame, remembered, seeded_runs
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 __all__ = ["PAPER", "TITLE", "claims", "draw", "measure", "reading", "summary"]
 
@@ -49,7 +47,12 @@ ALGORITHMS: Mapping[str, tuple[Family, tuple[float, ...] | None]] = {
 }
 """Algorithms, with the step sizes to choose from."""
 
+STEPS = (5e-5, 1e-4, 1.5e-4, 2e-4, 3e-4, 5e-4, 1e-3)
+"""A finer grid, between and around the paper's step sizes."""
+
 PROTOCOL = Protocol(
+    # For the algorithms `compared`, at the largest batches: `finer` step sizes, and `longer` passes at some step
+    # sizes of the paper.
     full={
         "rows": 60_000,
         "k": 16,
@@ -57,33 +60,51 @@ PROTOCOL = Protocol(
         "passes": 10,
         "points": 60,
         "trials": 10,
-        "played": tuple(ALGORITHMS),
+        "played": {
+            "centred": tuple(ALGORITHMS),
+            "uncentred": tuple(name for name in ALGORITHMS if name not in ("mu", "best response")),
+        },
+        "finer": STEPS,
+        "compared": ("EigenGame", "Oja"),
+        "longer": 40,
+        "longer_steps": (1e-3, 1e-4),
     },
     quick={
         "rows": 2048,
         "k": 4,
-        "batches": (256,),
+        "batches": (256, 128),
         "passes": 2,
         "points": 4,
         "trials": 2,
-        "played": ("EigenGame", "Krasulina", "Oja", "remembered"),
+        "played": dict.fromkeys(
+            ("centred", "uncentred"), ("EigenGame", "GHA", "Krasulina", "Oja", "remembered")
+        ),
+        "finer": (1e-4, 1e-3),
+        "longer": 4,
     },
 )
 
 
 def measure(run: Run) -> Results:
-    """Run all algorithms at every batch size."""
+    """Run all algorithms at every batch size, in both readings, and a finer grid without centring."""
     size = PROTOCOL.size(run.quick)
     images = mnist_images.load(run.data)[: size.rows]
-    _, truth = truth_of(images, size.k)
-    rows = jnp.asarray(images)
-    results: Results = {"components": size.k, "size": vars(size), "panels": {}}
-    for batch in size.batches:
-        panel: Results = {"runs": {}}
-        for name in size.played:
-            run.progress(f"batches of {batch}: {name}")
-            panel["runs"][name] = _tuned(name, rows, truth, size, batch)
-        results["panels"][str(batch)] = panel
+    results: Results = {"components": size.k, "size": vars(size), "readings": {}}
+    for centring, read in mnist_images.readings(images).items():
+        values, truth = truth_of(read, size.k)
+        rows = jnp.asarray(read)
+        panels: Results = {}
+        for batch in size.batches:
+            panels[str(batch)] = {"runs": {}}
+            for name in size.played[centring]:
+                run.progress(f"{centring}, batches of {batch}: {name}")
+                panels[str(batch)]["runs"][name] = _tuned(name, rows, truth, size, batch)
+        results["readings"][centring] = {
+            "eigenvalues": rounded(values[:2] / len(read)),
+            "panels": panels,
+        }
+        if centring == "uncentred":
+            results["finer"] = _finer(run, rows, truth, size)
     return results
 
 
@@ -92,7 +113,59 @@ def _tuned(name: str, rows: jax.Array, truth: Truth, size: Any, batch: int) -> R
     family, grid = ALGORITHMS[name]
     updates = size.passes * (len(rows) // batch)
     every = max(1, updates // size.points)
-    runs = seeded_runs(
+    runs = _runs(family, rows, truth, size, batch, updates, every)
+    tuned = tune(runs, _score_by(name), grid)
+    streaks = _streaks_by(name)(tuned.shown["best"])
+    kept = tuned.record(
+        updates,
+        every,
+        {"streak": _streaks_by(name), "distance": distances},
+        runtime=rounded(tuned.seconds / size.trials, 3),
+        areas={
+            "streak": rounded(streaks.mean(axis=1)),
+            "distance": rounded(distances(tuned.shown["best"]).mean(axis=1)),
+        },
+    )
+    if name == "Krasulina":
+        settled = metrics.streak_of(settled_angles(tuned.shown["best"]))
+        kept["settled"] = rounded(settled[:, -1].mean())
+    return kept
+
+
+def _finer(run: Run, rows: jax.Array, truth: Truth, size: Any) -> Results:
+    """Return the outcome of each step size of a finer grid at the largest batches, and of longer runs."""
+    batch = size.batches[0]
+    finer: Results = {"batch": batch, "passes": size.longer, "steps": {}, "longer": {}}
+    for name in size.compared:
+        for kind, passes, steps in (
+            ("steps", size.passes, size.finer),
+            ("longer", size.longer, size.longer_steps),
+        ):
+            run.progress(f"{passes} passes, {len(steps)} step sizes, batches of {batch}: {name}")
+            updates = passes * (len(rows) // batch)
+            every = max(1, updates // size.points)
+            runs = _runs(ALGORITHMS[name][0], rows, truth, size, batch, updates, every)
+            finer[kind][name] = {
+                f"{step:g}": {
+                    "held out": _outcome(runs(step, HELD_OUT)),
+                    "shown": _outcome(runs(step, 0)),
+                }
+                for step in steps
+            }
+    return finer
+
+
+def _runs(
+    family: Family,
+    rows: jax.Array,
+    truth: Truth,
+    size: Any,
+    batch: int,
+    updates: int,
+    every: int,
+) -> Runs:
+    """Return the function that runs all trials at a step size."""
+    return seeded_runs(
         family,
         rows,
         truth,
@@ -103,17 +176,16 @@ def _tuned(name: str, rows: jax.Array, truth: Truth, size: Any, batch: int) -> R
         every=every,
         batch=batch,
     )
-    tuned = tune(runs, _score_by(name), grid)
-    kept = tuned.record(
-        updates,
-        every,
-        {"streak": _streaks_by(name), "distance": distances},
-        runtime=rounded(tuned.seconds / size.trials, 3),
-    )
-    if name == "Krasulina":
-        settled = metrics.streak_of(settled_angles(tuned.shown["best"]))
-        kept["settled"] = rounded(settled[:, -1].mean())
-    return kept
+
+
+def _outcome(seen: Products) -> Results:
+    """Return the mean streak over the run, and mean and standard error of the final streak and distance."""
+    streaks = metrics.streak_of(angles(seen))
+    ends = {"streak": streaks[:, -1], "distance": distances(seen)[:, -1]}
+    return {"area": rounded(streaks.mean())} | {
+        kind: dict(zip(("mean", "error"), map(rounded, mean_and_error(end)), strict=True))
+        for kind, end in ends.items()
+    }
 
 
 def _score_by(name: str) -> Callable[[Products], float]:
@@ -127,20 +199,3 @@ def _streaks_by(name: str) -> Callable[[Products], np.ndarray]:
     """Return the function that counts streaks: Krasulina's players are first matched to the components."""
     angles_of = matched_angles if name == "Krasulina" else angles
     return lambda seen: metrics.streak_of(angles_of(seen))
-
-
-def draw(results: Results) -> Figure:
-    """Draw streaks on the left and subspace distances on the right, one row per batch size."""
-    figure, axes = panels(2, rows=len(results["panels"]), width=3.6, height=2.4)
-    for (left, right), (batch, panel) in zip(axes, results["panels"].items(), strict=True):
-        per = results["size"]["rows"] // int(batch)
-        draw_runs(left, panel, "streak", per=per)
-        draw_runs(right, panel, "distance", per=per)
-        left.set_ylim(0, results["components"] * 1.04)
-        right.set_yscale("log")
-        left.set(title=f"batches of {batch}", ylabel="longest streak")
-        right.set(title=f"batches of {batch}", ylabel="subspace distance")
-    for one in axes[-1]:
-        one.set_xlabel("passes")
-    add_legend(figure, next(iter(results["panels"].values()))["runs"])
-    return figure

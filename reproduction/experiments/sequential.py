@@ -7,7 +7,7 @@ t_i iterations are meant to ensure. t_i is computed from the same first gradient
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,21 +15,18 @@ from eigengame.algorithms import Sequential
 from eigengame.game import theory
 from reproduction.base import Claim, Results, Run, holds_if
 from reproduction.curves import rounded
+from reproduction.experiments.sequential_figure import TOLERANCE, K, totals
+from reproduction.experiments.sequential_figure import draw_turns as draw
 from reproduction.experiments.sequential_turns import Turns, play_turns
-from reproduction.figures import SERIES, panels
 from reproduction.protocol import Protocol
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+__all__ = ["PAPER", "TITLE", "claims", "draw", "measure", "reading", "summary"]
 
 TITLE = "Alg. 1 against its own bounds"
 PAPER = "Alg. pcagame_ascent_successive, Theorems ui_suff_conv and simp_conv_rate, Lemma ui_conv"
 
 SPECTRUM = np.array([3.0, 2.0, 1.0, 0.5, 0.25])
-K = 3
-TOLERANCE = 0.1
-"""Tolerance of the run in the figure and of the runs on scaled data, in radians."""
+ENOUGH = "t_i iterations are enough for every player."
 QUADRATIC = 0.25
 """Growth is quadratic in 1/tolerance if its exponent is 2 within this."""
 
@@ -97,7 +94,7 @@ def claims(results: Results) -> list[Claim]:
             holds_if(
                 all(one["done"] and np.max(one["angles"]) <= one["tolerance"] for one in seen)
             ),
-            "turns end at the threshold of the theorem",
+            "turns end at the gradient threshold of the theorem, random starts on one spectrum",
         ),
         Claim(
             "A player whose gradient is within rho_i is within pi rho_i / g_i + 8 c_i of its component.",
@@ -105,25 +102,17 @@ def claims(results: Results) -> list[Claim]:
             + ", ".join(f"{np.max(one['share of the lemma']):.2g}" for one in seen)
             + f", for theta_tol = {said} (holds up to 1).",
             holds_if(all(np.max(one["share of the lemma"]) <= 1 for one in seen)),
-            "turns end at the threshold of the theorem",
+            "turns end at the gradient threshold of the theorem, random starts on one spectrum",
         ),
         Claim(
-            "No player needs more than t_i iterations (by the rule that does not depend on scale).",
-            f"The bound is {_power(min(ratio.min() for ratio in ratios))} to "
+            ENOUGH,
+            f"t_i is {_power(min(ratio.min() for ratio in ratios))} to "
             f"{_power(max(ratio.max() for ratio in ratios))} times the iterations used (holds from 1 on).",
             holds_if(all(bool((ratio >= 1).all()) for ratio in ratios)),
-            "t_i with 5 L^2",
+            "t_i with 5 L^2, as the theorem it rests on implies",
         ),
         Claim(
-            "All players together need at most T_k iterations.",
-            "T_k, without its unstated constant, is "
-            + ", ".join(_power(total) for total in totals)
-            + f" times the iterations used, for theta_tol = {said} (holds from 1 on).",
-            holds_if(all(total >= 1 for total in totals)),
-            "the constant of T_k taken as 1",
-        ),
-        Claim(
-            "t_i as printed is enough iterations.",
+            ENOUGH,
             f"Scales of M at which a player ends above theta_tol = {TOLERANCE:g}: "
             f"{', '.join(f'{scale:g}' for scale in wrong) or 'none'}. At {worst['scale']:g} the players have at "
             f"most {_turn_lengths(worst['literal']['used'], results['size']['cap'])} iterations, and the largest "
@@ -131,16 +120,15 @@ def claims(results: Results) -> list[Claim]:
             holds_if(not wrong),
             "t_i with 5/4, as printed",
         ),
+        Claim(
+            "All players together need at most T_k iterations.",
+            "T_k, without its unstated constant, is "
+            + ", ".join(_power(total) for total in totals)
+            + f" times the iterations used, for theta_tol = {said} (holds from 1 on).",
+            holds_if(all(total >= 1 for total in totals)),
+            "the unstated constant of T_k taken as 1, random starts",
+        ),
     ]
-
-
-def draw(results: Results) -> Figure:
-    """Draw one run, iterations and their bounds, and angles on scaled data."""
-    figure, axes = panels(3, width=4.0, height=3.4)
-    _draw_course(axes[0, 0], results["course"])
-    _draw_bounds(axes[0, 1], results["tolerances"])
-    _draw_scales(axes[0, 2], results["scales"])
-    return figure
 
 
 def summary(results: Results) -> str:
@@ -151,7 +139,7 @@ def summary(results: Results) -> str:
 def _looseness(results: Results) -> str:
     """Compare the iterations used with the sum of t_i at the smallest tolerance."""
     tight = results["tolerances"][-1]
-    (used,), (bound,) = (_totals([tight], kind) for kind in ("used", "bounds"))
+    (used,), (bound,) = (totals([tight], kind) for kind in ("used", "bounds"))
     done = "ended their turns" if tight["done"] else "did not all end their turns"
     return (
         f"At theta_tol = {tight['tolerance']:g} the players {done} after {used:.0f} iterations on average, where "
@@ -166,7 +154,7 @@ def _growth(results: Results) -> str:
         return "One tolerance does not show how they grow."
     ratio = ends[0]["tolerance"] / ends[1]["tolerance"]
     used, bounds = (
-        after / before for before, after in (_totals(ends, k) for k in ("used", "bounds"))
+        after / before for before, after in (totals(ends, k) for k in ("used", "bounds"))
     )
     exponents = {
         kind: math.log(grown) / math.log(ratio) for kind, grown in (("b", bounds), ("u", used))
@@ -254,58 +242,6 @@ def _course(turns: Turns) -> Results:
         "iterations": list(range(1, total + 1, every)),
         "angles": rounded(turns.angles[0, :total:every]),
     }
-
-
-def _draw_course(axes: Axes, course: Results) -> None:
-    """Draw the angles of one trial, with the turn of each player in bold."""
-    x, angles = np.asarray(course["iterations"]), np.asarray(course["angles"])
-    begins = np.concatenate([[0], np.cumsum(course["used"])])
-    for i, colour in enumerate(SERIES[:K]):
-        own = (x > begins[i]) & (x <= begins[i + 1])
-        axes.semilogy(x, angles[:, i], color=colour, linewidth=0.8, alpha=0.6)
-        axes.semilogy(x[own], angles[own, i], color=colour, linewidth=2.4, label=f"player {i + 1}")
-        axes.axvline(begins[i + 1], color="#bbbbbb", linewidth=0.8)
-    axes.axhline(TOLERANCE, color="#777777", linestyle="--", linewidth=0.8)
-    axes.set(xlabel="iterations", ylabel="angle (radians)")
-    axes.set_title(rf"turn by turn, $\theta_{{tol}}$ = {TOLERANCE:g}", fontsize=9)
-    axes.legend(fontsize=7, frameon=False, loc="lower left")
-
-
-def _draw_bounds(axes: Axes, tolerances: list[Results]) -> None:
-    """Draw iterations and their bounds against the tolerance."""
-    x = [one["tolerance"] for one in tolerances]
-    lines = {
-        r"$T_k$": ([one["total bound"] for one in tolerances], "#b5382f", "^-"),
-        r"sum of $t_i$, scale-free": (_totals(tolerances, "bounds"), "#7a5ab5", "s-"),
-        r"sum of $t_i$, as printed": (_totals(tolerances, "printed bounds"), "#8c6d46", "D-"),
-        "used": (_totals(tolerances, "used"), "#222222", "o-"),
-    }
-    for label, (y, colour, mark) in lines.items():
-        axes.loglog(x, y, mark, color=colour, markersize=4, label=label)
-    axes.set(xlabel=r"$\theta_{tol}$ (radians)", ylabel="iterations, all players", ylim=(10, None))
-    axes.set_title("iterations and their bounds", fontsize=9)
-    axes.legend(fontsize=7, frameon=False, loc="center right", bbox_to_anchor=(1, 0.38))
-
-
-def _draw_scales(axes: Axes, scales: list[Results]) -> None:
-    """Draw the largest final angle against the scale of M."""
-    x = [one["scale"] for one in scales]
-    for rule, label, colour in (
-        ("literal", r"$t_i$ as printed", "#8c6d46"),
-        ("scale-free", r"scale-free $t_i$", "#7a5ab5"),
-    ):
-        angles = [one[rule]["angle"] for one in scales]
-        axes.loglog(x, angles, "o-", color=colour, markersize=4, label=label)
-    axes.axhline(TOLERANCE, color="#777777", linestyle="--", linewidth=0.8)
-    axes.text(x[0], 1.15 * TOLERANCE, r"$\theta_{tol}$", fontsize=8, color="#777777")
-    axes.set(xlabel="M multiplied by", ylabel="largest angle (radians)")
-    axes.set_title("the same data, scaled", fontsize=9)
-    axes.legend(fontsize=7, frameon=False)
-
-
-def _totals(tolerances: list[Results], kind: str) -> list[float]:
-    """Return iterations summed over players, averaged over trials."""
-    return [float(np.sum(one[kind], axis=1).mean()) for one in tolerances]
 
 
 def _turn_lengths(used: list[int], cap: int) -> str:

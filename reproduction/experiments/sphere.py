@@ -36,6 +36,11 @@ PLAYERS = SERIES[:3]
 ALGORITHMS: dict[str, Family] = {"EigenGame^R": Alpha, "EigenGame": eigengame}
 """Alg. 2 with the projection, which is drawn, and without."""
 
+READINGS = {
+    "EigenGame^R": "with the projection of Alg. 2",
+    "EigenGame": "without the projection",
+}
+
 PROTOCOL = Protocol(full={"updates": 800, "every": 5, "trials": 10}, quick={"every": 80})
 
 
@@ -68,12 +73,12 @@ def claims(results: Results) -> list[Claim]:
     """Compare the final position of each player with its axis."""
     return [
         Claim(
-            f"{name} guides every player along the unit sphere to its own eigenvector, in parallel.",
+            "EigenGame guides every player along the unit sphere to its own eigenvector, in parallel.",
             f"From {len(ends)} random starts, after {results['iterations'][-1]} iterations, players are at most "
             f"{', '.join(f'{angle:.1g}' for angle in _worst(ends))} degrees from their axes (holds up to "
             f"{NEAR:g}).",
             holds_if(bool(_worst(ends).max() <= NEAR)),
-            "diag(3, 2, 1), step sizes of Alg. 2",
+            f"{READINGS[name]}; our own step size",
         )
         for name, ends in results["ends"].items()
     ]
@@ -81,20 +86,25 @@ def claims(results: Results) -> list[Claim]:
 
 def draw(results: Results) -> Figure:
     """Draw the paths of one trial on the sphere, and the angles of all trials."""
-    figure, axes = panels(2, width=4.4, height=4.0)
+    figure, axes = panels(2, width=3.6, height=3.4)
     axes[0, 0].remove()
     scene = figure.add_subplot(1, 2, 1, projection="3d")
     _draw_sphere(scene)
     _draw_players(scene, results["way"], len(results["way"]) - 1)
     scene.set_title("one trial", fontsize=9)
     right = axes[0, 1]
-    for i, colour in enumerate(PLAYERS):
+    for i, (colour, style) in enumerate(zip(PLAYERS, ("-", "--", ":"), strict=True)):
         for trial, angles in enumerate(np.asarray(results["angles"])[:, :, i]):
-            label = f"player {i + 1}" if trial == 0 else None
             right.semilogy(
-                results["iterations"], angles, color=colour, linewidth=0.8, alpha=0.8, label=label
+                results["iterations"],
+                angles,
+                style,
+                color=colour,
+                linewidth=0.9,
+                label=f"player {i + 1}" if trial == 0 else None,
             )
-    right.set(xlabel="iterations", ylabel="angle to its axis (degrees)", ylim=(1e-3, 120))
+    lowest = min(1e-3, 0.7 * float(np.min(results["angles"])))
+    right.set(xlabel="iterations", ylabel="angle to its axis (degrees)", ylim=(lowest, 120))
     right.set_title(f"{len(results['angles'])} random starts", fontsize=9)
     right.legend(fontsize=8, frameon=False, loc="lower left")
     return figure

@@ -99,11 +99,15 @@ def test_a_slope_is_the_power_and_ignores_zeros():
     assert log_slope([1, 4, 16, 64], [8, 2, 0.5, 0]) == pytest.approx(-1)
 
 
-def test_the_claim_of_the_bias_depends_on_its_slope(stored):
+def test_the_claim_of_the_bias_depends_on_its_size_and_its_fall(stored):
     results = stored("bias")
     assert bias.claims(results)[0].holds
-    paired = results["streams"]["heavy-tailed"]["EigenGame"]["paired"]
-    paired["bias"] = [paired["bias"][0]] * len(paired["bias"])
+    seen = results["streams"]["heavy-tailed"]["EigenGame"]["paired"]
+    seen["bias"][-1] = 2 * seen["bias"][-2]
+    assert not bias.claims(results)[0].holds
+    results = stored("bias")
+    seen = results["streams"]["Gaussian"]["EigenGame"]["paired"]
+    seen["chance"][0] = seen["bias"][0]
     assert not bias.claims(results)[0].holds
 
 

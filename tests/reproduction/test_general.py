@@ -95,3 +95,21 @@ def test_the_summary_depends_on_the_angle_of_linear_players(stored):
     assert "Linear players are the principal components" in general.summary(results)
     results["kinds"]["linear"]["angle"]["most"] = 1.0
     assert "Linear players are not the principal components" in general.summary(results)
+
+
+def test_claims_depend_on_the_numbers_and_the_extension_is_not_judged(stored):
+    results = stored("general")
+    verdicts = [claim.verdict.value for claim in general.claims(results)]
+    assert verdicts == ["holds", "not comparable", "holds", "holds", "does not hold"]
+    kinds = results["kinds"]
+    kinds["linear"]["angle"]["most"] = 1.0
+    kinds[general.NETWORK]["told apart"]["mean"] = 0.5
+    kinds[general.NETWORK]["overlap"]["most"] = 0.01
+    verdicts = [claim.verdict.value for claim in general.claims(results)]
+    assert verdicts == [
+        "does not hold",
+        "not comparable",
+        "does not hold",
+        "does not hold",
+        "holds",
+    ]

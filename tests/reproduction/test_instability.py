@@ -67,6 +67,28 @@ def test_the_summary_depends_on_the_difference_within_the_grid(stored):
     assert "can explain a difference" in instability.summary(results)
 
 
+def test_the_explanation_is_undecided_if_the_games_differ_only_beyond_the_grid(stored):
+    def verdict(step, angle):
+        results = stored("instability")
+        seen = results["spectrum"]
+        seen["EigenGame^R"] = {who: list(seen["EigenGame"][who]) for who in ("all", "first")}
+        seen["EigenGame^R"]["all"][seen["steps"].index(step)] = angle
+        return instability.claims(results)[-1].verdict.value
+
+    assert verdict(1e-3, 40.0) == "holds"
+    assert verdict(2e-3, 40.0) == "not comparable"
+    assert verdict(1e-2, 40.0) == "does not hold"
+
+
+def test_much_larger_steps_are_judged_at_step_sizes_of_the_grid(stored):
+    results = stored("instability")
+    assert instability.claims(results)[0].holds
+    for place, step in enumerate(results["steps"]):
+        if step in instability.GRID:
+            results["moved"]["EigenGame^R"][place] = results["moved"]["EigenGame"][place]
+    assert not instability.claims(results)[0].holds
+
+
 def test_the_summary_compares_the_grid_with_the_edge_of_stability(stored):
     results = stored("instability")
     said = instability.summary(results)

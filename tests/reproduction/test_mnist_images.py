@@ -92,6 +92,16 @@ def test_a_folder_without_the_file_is_an_error_and_not_a_download(small, monkeyp
         mnist_images.load(small / "nowhere")
 
 
+def test_the_readings_are_the_images_with_and_without_their_mean():
+    images = PIXELS.astype(np.float32) / np.float32(255)
+    seen = mnist_images.readings(images)
+    assert list(seen) == ["centred", "uncentred"]
+    assert seen["uncentred"] is images
+    assert seen["centred"].dtype == np.float32
+    expected = images - images.astype(np.float64).mean(axis=0)
+    np.testing.assert_allclose(seen["centred"], expected, atol=np.finfo(np.float32).eps)
+
+
 def test_the_real_images_have_the_expected_shape():
     if mnist_images.find_file() is None:
         pytest.skip("MNIST is not on this machine: set EIGENGAME_DATA")

@@ -30,7 +30,9 @@ from reproduction.products import (
     angles,
     distances,
     matched_angles,
+    nearest_angles,
     products,
+    residuals,
     settled_angles,
     truth_of,
 )
@@ -335,9 +337,23 @@ def test_matching_undoes_a_permutation_and_settling_a_rotation(truth):
     exact = PROBLEM.components[:K]
     # float32 cosines near 1 resolve angles to about a milliradian.
     assert matched_angles(seen_of(exact[[2, 0, 1]], truth)).max() < 2e-3
+    assert nearest_angles(seen_of(exact[[2, 0, 1]], truth)).max() < 2e-3
     turned = testing.orthogonal(K, seed=1) @ exact
+    assert nearest_angles(seen_of(turned, truth)).max() > 0.1
     assert matched_angles(seen_of(turned, truth)).max() > 0.1
     assert settled_angles(seen_of(turned, truth)).max() < 5e-3
+
+
+def test_residuals_are_those_of_the_matrix():
+    values, truth = truth_of(PROBLEM.data.astype(np.float32), D)
+    players = np.asarray(random_players(3, K, D, "float64"))
+    matrix = np.asarray(truth.matrix, np.float64)
+    quotients = np.einsum("id,de,ie->i", players, matrix, players)
+    left = np.linalg.norm(players @ matrix - quotients[:, None] * players, axis=1)
+    found = residuals(seen_of(players, truth), values)[0]
+    np.testing.assert_allclose(found, left / quotients, rtol=1e-4)
+    assert residuals(seen_of(PROBLEM.components[:K], truth), values).max() < 1e-2
+    assert residuals(seen_of(np.full((K, D), np.nan), truth), values).min() == 1
 
 
 def test_diverged_players_have_right_angles_and_distance_1(truth):

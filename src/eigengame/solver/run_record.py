@@ -12,8 +12,8 @@ from eigengame._system.array_file import DIGEST, add_checksum
 from eigengame._system.atomic_write import StorageError
 
 FORMAT = 3
-"""Format of a folder. Folders of format 1 have no digests, neither of the data nor of the files. Up to format 2 passes
-of a refinement multiply other blocks than now: such passes are repeated."""
+"""Format of a folder. Folders of format 1 have no digests, neither of the data nor of the files. Up to format 2,
+passes of a refinement multiply other blocks than now: such passes are repeated."""
 
 CONTENT = "source.content"
 """Name of the digest of the data in a flattened record."""
