@@ -30,6 +30,7 @@ from eigengame.solver.moments import Moments
 from eigengame.solver.options import Options
 from eigengame.solver.outcome import Outcome, Status
 from eigengame.solver.parameters import accumulated
+from eigengame.solver.probe_sums import ProbeSums
 from eigengame.solver.result import Result
 from eigengame.solver.stream import Stream
 from eigengame.sources import Layers
@@ -231,6 +232,7 @@ def _stream(arrays: dict[str, np.ndarray]) -> Stream:
         Moments(*[nothing] * 3),
         0,
         ((0, nothing), (0, nothing)),
+        probes=ProbeSums(*[nothing] * 3) if "stream.14" in arrays else None,
     )
     leaves, tree = jax.tree.flatten(shell)
     found = [jax.device_put(arrays[f"stream.{i}"]) for i in range(len(leaves))]

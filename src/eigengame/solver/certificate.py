@@ -57,6 +57,8 @@ class Certificate:
         Penalty of each player divided by its Rayleigh quotient (0.025 in the paper, on ResNet-200).
     clusters : tuple of Cluster
         Groups of components that cannot be separated, but whose span is determined.
+    estimate : array of shape (k,), optional
+        Estimate of each angle after one pass. It guarantees nothing.
     """
 
     kind: Kind
@@ -71,6 +73,7 @@ class Certificate:
     probes: int = field(default=0)
     powers: int = field(default=0)
     clusters: tuple[Cluster, ...] = field(default=())
+    estimate: np.ndarray | None = field(default=None)
 
     @property
     def group_angle(self) -> np.ndarray:

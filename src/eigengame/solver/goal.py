@@ -11,13 +11,11 @@ import numpy as np
 from eigengame.solver.certificate import Certificate
 from eigengame.solver.outcome import Status
 from eigengame.solver.passes import Passes
+from eigengame.solver.plan import MOST_PRECISE
 from eigengame.solver.rounding import Rounding
 
 RISK = 1e-3
 """Probability that a certificate does not hold."""
-
-MOST_PRECISE = 2**27
-"""Largest size of players that are kept in float64 on the host: 1 GiB."""
 
 
 @dataclass(frozen=True)

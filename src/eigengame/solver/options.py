@@ -30,6 +30,7 @@ class Options:
     step_size: float | None = None
     dtype: Any = np.float32
     seed: int = 0
+    probes: int | Literal["auto"] = "auto"
 
     @property
     def max_passes(self) -> int:

@@ -21,6 +21,12 @@ from eigengame.sources import Source
 BATCH_BYTES = 2**30
 """Largest batch if `batch_size` is "auto"."""
 
+PROBES = 32
+"""Number of probes if `probes` is "auto"."""
+
+MOST_PRECISE = 2**27
+"""Largest size of players that are kept in float64 on the host: 1 GiB."""
+
 COVARIANCE = "covariance"
 """The route that accumulates M in one pass and solves its eigenproblem: for few features."""
 
@@ -79,6 +85,8 @@ class Plan:
         Bytes of the fit beyond its data.
     options : Options
         With the number of extra players decided.
+    probes : int
+        Number of random probes of the first pass.
     """
 
     components: int
@@ -90,6 +98,7 @@ class Plan:
     frame: Frame | None
     memory: MemoryUse
     options: Options
+    probes: int = 0
 
     def game(self) -> Remembered:
         """Return the remembered game of this plan."""
@@ -161,6 +170,7 @@ def make_plan(
         frame=frame,
         memory=_memory(problem, players, batch, placement, frame, options),
         options=options,
+        probes=_probes(options, route, players, d, carried=carried),
     )
     return plan if remote else _fitting(problem, plan)
 
@@ -247,6 +257,15 @@ def _route(problem: Problem, players: int) -> str:
             f"algorithm={algorithm!r} needs dense rows, but {source.name} is sparse: use 'remembered'."
         )
     return algorithm
+
+
+def _probes(options: Options, route: str, players: int, d: int, *, carried: bool) -> int:
+    """Return the number of probes of the first pass: 0 if nothing can be outside the players."""
+    if route != "remembered" or players >= d:
+        return 0
+    if options.probes != "auto":
+        return options.probes
+    return 0 if carried or players * d > MOST_PRECISE else PROBES
 
 
 def _kernels_apply(problem: Problem, players: int, batch: int, placement: Placement) -> bool:

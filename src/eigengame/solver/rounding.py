@@ -129,3 +129,77 @@ class Rounding:
         largest = float(values.max(initial=largest))
         roots = (np.sqrt(summed) + np.sqrt(summed - values)) * math.sqrt(self.trace)
         return self.scores * math.sqrt(largest * self.trace) + self.sums * roots
+
+
+def probe_errors(
+    moments: Any,
+    players: np.ndarray,
+    strengths: np.ndarray,
+    draws: np.ndarray,
+    values: np.ndarray,
+    *,
+    largest: float,
+    rows: int,
+    batches: int,
+    dtype: Any,
+) -> tuple[np.ndarray, float]:
+    r"""Return bounds on the errors of products of probes that were accumulated in a pass.
+
+    Within a batch roundings are taken to be independent with mean zero, as in `Rounding.probable`; over batches the
+    worst case is taken. Two consequences are used. A sum of independent errors, such as that along one player, is
+    within $\lambda$ standard deviations. The norm of many errors is close to its expectation: with probability
+    $1 - e^{-x}$ its square exceeds that by a factor of at most $1 + 2\sqrt{x\rho} + 2x\rho$, where $\rho$ is the
+    largest share of one row, or of one feature (Laurent and Massart, 2000).
+
+    Parameters
+    ----------
+    moments : Moments
+        Of the features.
+    players : array of shape (K, d)
+    strengths : array of shape (K,)
+    draws : array of shape (r, d)
+        The probes $g$.
+    values : array of shape (r,)
+        $g^\top Mg$.
+    largest : float
+        Largest sum of squares of a row.
+    rows, batches : int
+    dtype : dtype
+        Precision of the products.
+
+    Returns
+    -------
+    along : array of shape (K,)
+        Bound on the norm of the errors of all probes along each player.
+    whole : float
+        Bound on the Frobenius norm of all errors.
+    """
+    unit = float(np.finfo(np.dtype(dtype)).eps) / 2
+    weight, mean, scatter = (np.asarray(one, np.float64) for one in moments)
+    columns = scatter + float(weight) * mean**2
+    trace, lengths = float(columns.sum()), np.linalg.norm(draws, axis=1)
+    if trace <= 0:
+        return np.zeros(len(players)), 0.0
+    batches = max(batches, 1)
+    by_row = _excess(batches * largest / trace)
+    by_feature = _excess(float(columns.max()) / trace)
+    # One score, relative to the length of its row; one sum over the rows of a batch; sums over batches.
+    score = math.sqrt(draws.shape[1] + OPERATIONS) * unit * lengths
+    sums = math.sqrt(rows / batches + OPERATIONS) * unit * np.sqrt(np.maximum(values, 0))
+    # What a player shares with the rows: its variance, half as much again for what was forgotten, and the mean.
+    shared = np.sqrt(1.5 * np.maximum(strengths, 0) + float(weight) * (players @ mean) ** 2)
+    added = (batches + OPERATIONS) * unit * np.sqrt(np.maximum(values, 0)) * shared.max()
+    rows_along = min(by_row * math.sqrt(trace), LAMBDA * math.sqrt(batches * largest))
+    features_along = np.minimum(
+        by_feature * math.sqrt(trace), LAMBDA * np.sqrt(np.square(players) @ columns)
+    )
+    along = score[:, None] * rows_along * shared[None, :] + sums[:, None] * features_along[None, :]
+    whole = (score * by_row * shared.max() + sums * by_feature) * math.sqrt(trace)
+    return np.linalg.norm(along + added[:, None], axis=0), float(np.linalg.norm(whole + added))
+
+
+def _excess(share: float) -> float:
+    """Return the factor by which the norm of independent errors exceeds its expectation at most."""
+    x = LAMBDA**2 / 2
+    share = min(share, 1.0)
+    return math.sqrt(1 + 2 * math.sqrt(x * share) + 2 * x * share)

@@ -19,6 +19,7 @@ from eigengame.sharding.placement import Placement
 from eigengame.solver.certificate import Certificate
 from eigengame.solver.frame import Frame
 from eigengame.solver.moments import Moments, gathered_moments, merge_moments, placed_moments
+from eigengame.solver.probe_sums import ProbeSums, merge_sums, same_probes
 
 Snapshot = tuple[int, Any]
 """A number of rows, and the components (k, d) after these rows."""
@@ -38,6 +39,8 @@ class Stream(NamedTuple):
         Components at two earlier numbers of rows, each at least twice the one before.
     overlaps : array of shape (K, K) or (K + 1, K + 1), optional
         Inner products of players and mean, if a pass carries them along.
+    probes : ProbeSums, optional
+        Random probes and their products with M, which certify the components after the pass.
     """
 
     state: RememberedState
@@ -45,6 +48,7 @@ class Stream(NamedTuple):
     rows: int
     snapshots: tuple[Snapshot, Snapshot]
     overlaps: jax.Array | None = None
+    probes: ProbeSums | None = None
 
     @property
     def k(self) -> int:
@@ -64,10 +68,13 @@ def merge(game: Remembered, one: Stream, other: Stream) -> Stream:
     Without forgetting their order does not matter. With it both end at the same time: the rows of one do not fade
     those of the other.
     """
-    state, moments = _merge(game, one.state, other.state, one.moments, other.moments)
+    probes = one.probes, other.probes
+    if not same_probes(*probes):
+        probes = None, None
+    state, moments, sums = _merge(game, one.state, other.state, one.moments, other.moments, *probes)
     larger = one if one.rows >= other.rows else other
     snapshot = (larger.rows, game.components(larger.state))
-    return Stream(state, moments, one.rows + other.rows, (snapshot, snapshot))
+    return Stream(state, moments, one.rows + other.rows, (snapshot, snapshot), probes=sums)
 
 
 @partial(jax.jit, static_argnums=0)
@@ -77,9 +84,12 @@ def _merge(
     other: RememberedState,
     moments: Moments,
     others: Moments,
-) -> tuple[RememberedState, Moments]:
-    """Merge states and moments in one compiled program."""
-    return game.merge(one, other), merge_moments(moments, others)
+    mine: ProbeSums | None,
+    theirs: ProbeSums | None,
+) -> tuple[RememberedState, Moments, ProbeSums | None]:
+    """Merge states, moments and probes in one compiled program."""
+    sums = merge_sums(mine, theirs, moments, others, center=game.center)
+    return game.merge(one, other), merge_moments(moments, others), sums
 
 
 def reframed(stream: Stream, frame: Frame, target: Frame) -> Stream:
@@ -100,7 +110,13 @@ def reframed(stream: Stream, frame: Frame, target: Frame) -> Stream:
 
     memory = memory._replace(strengths=memory.strengths * factor**2, mean=mean_of(memory.mean))
     moments = moments._replace(mean=mean_of(moments.mean), scatter=moments.scatter * factor**2)
-    return stream._replace(state=stream.state._replace(memory=memory), moments=moments)
+    probes = stream.probes
+    if probes is not None:
+        probes = probes._replace(
+            images=probes.images * factor**2, largest=probes.largest * factor**2
+        )
+    state = stream.state._replace(memory=memory)
+    return stream._replace(state=state, moments=moments, probes=probes)
 
 
 def reordered(stream: Stream, order: np.ndarray) -> Stream:
@@ -128,8 +144,10 @@ def _with_features(stream: Stream, features: Any) -> Stream:
     memory = memory._replace(players=features(memory.players), mean=features(memory.mean))
     moments = moments._replace(mean=features(moments.mean), scatter=features(moments.scatter))
     older, newer = ((rows, features(found)) for rows, found in stream.snapshots)
-    state = stream.state._replace(memory=memory)
-    return stream._replace(state=state, moments=moments, snapshots=(older, newer))
+    state, probes = stream.state._replace(memory=memory), stream.probes
+    if probes is not None:
+        probes = probes._replace(draws=features(probes.draws), images=features(probes.images))
+    return stream._replace(state=state, moments=moments, snapshots=(older, newer), probes=probes)
 
 
 def placed(game: Remembered, stream: Stream, placement: Placement) -> Stream:
@@ -140,10 +158,15 @@ def placed(game: Remembered, stream: Stream, placement: Placement) -> Stream:
         (rows, placement.players(found) if found.shape[1] else found)
         for rows, found in stream.snapshots
     )
+    probes = stream.probes
+    if probes is not None:
+        draws, images = (placement.players(one) for one in (probes.draws, probes.images))
+        probes = ProbeSums(draws, images, placement.replicated(probes.largest))
     return stream._replace(
         state=placement.state(stream.state),
         moments=placed_moments(stream.moments, placement),
         snapshots=(older, newer),
+        probes=probes,
     )
 
 
@@ -161,7 +184,8 @@ def gathered(stream: Stream, d: int, placement: Placement) -> Stream:
     state = jax.tree.map(gather, stream.state)
     moments = gathered_moments(stream.moments, d, placement)
     older, newer = ((rows, gather(found)) for rows, found in stream.snapshots)
-    whole = stream._replace(state=state, moments=moments, snapshots=(older, newer))
+    probes = jax.tree.map(gather, stream.probes)
+    whole = stream._replace(state=state, moments=moments, snapshots=(older, newer), probes=probes)
     return _with_features(whole, cut)
 
 

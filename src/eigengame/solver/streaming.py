@@ -38,6 +38,7 @@ from eigengame.solver.moments import (
 )
 from eigengame.solver.passes import Passes
 from eigengame.solver.plan import Plan, Space
+from eigengame.solver.probe_sums import ProbeSums, add_batch, fade_sums, no_sums
 from eigengame.solver.stream import Snapshot, Stream, figures
 
 TASK = "remembered"
@@ -49,6 +50,9 @@ def stream_pass(plan: Plan, passes: Passes) -> Stream:
     mode, game, options = MODES[plan.space], plan.game(), plan.options
     size = plan.components, passes.source.shape[1]
     begun = mode.begin(game, *size, options.dtype, options.seed, passes.placement)
+    begun = begun._replace(
+        probes=no_sums(plan.probes, size[1], options.dtype, options.seed + 2, passes.placement)
+    )
     step = partial(mode.take, game, placement=passes.placement)
     return mode.end(passes.fold(step, begun, task=TASK, report=figures))
 
@@ -88,26 +92,34 @@ def take(
     game: Remembered, stream: Stream, rows: Any, count: int, placement: Placement = ONE_DEVICE
 ) -> Stream:
     """Return the game after one more batch, with `count` rows of a weight above 0."""
-    state, moments, components = _step(game, placement, rows, stream.state, stream.moments)
-    return _after(stream, state, moments, count, lambda: components)
+    after = _step(game, placement, rows, stream.state, stream.moments, stream.probes)
+    state, moments, probes, components = after
+    return _after(stream._replace(probes=probes), state, moments, count, lambda: components)
 
 
 @partial(jax.jit, static_argnums=(0, 1))
 def _step(
-    game: Remembered, placement: Placement, rows: Any, state: RememberedState, moments: Moments
-) -> tuple[RememberedState, Moments, jax.Array]:
-    """Return state, moments and components after one batch. Compiled once for each shape."""
+    game: Remembered,
+    placement: Placement,
+    rows: Any,
+    state: RememberedState,
+    moments: Moments,
+    probes: ProbeSums | None,
+) -> tuple[RememberedState, Moments, ProbeSums | None, jax.Array]:
+    """Return state, moments, probes and components after one batch. Compiled once for each shape."""
     counted = rows
     if game.forget != 1:
         counted, keep = game.fade(rows, moments.weight.dtype)
-        moments = fade_moments(moments, keep)
+        moments, probes = fade_moments(moments, keep), fade_sums(probes, keep)
     own = batch_moments(counted)
+    if probes is not None:
+        probes = add_batch(probes, counted, moments, own, center=game.center)
     moments = merge_moments(moments, own)
     if game.forget == 1 and isinstance(rows, DenseRows):
         rows = replace(rows, mean=own.mean)
     state, _ = game.update(rows, state)
     state = placement.constrain_state(state)
-    return state, kept_moments(moments, placement), game.components(state)
+    return state, kept_moments(moments, placement), probes, game.components(state)
 
 
 def _after(
@@ -122,7 +134,7 @@ def _after(
     rows, snapshots = stream.rows + count, stream.snapshots
     if rows >= max(2 * snapshots[1][0], 1):
         snapshots = (snapshots[1], (rows, components()))
-    return Stream(state, moments, rows, snapshots, overlaps)
+    return Stream(state, moments, rows, snapshots, overlaps, stream.probes)
 
 
 # ---------------------------------------------------------------- Gram space with overlaps
@@ -160,10 +172,20 @@ def take_with_overlaps(
     game: Remembered, stream: Stream, rows: DenseRows, count: int, placement: Placement = ONE_DEVICE
 ) -> Stream:
     """Version of `take` in Gram space, with overlaps carried along."""
+    probes = stream.probes
+    if probes is not None:
+        probes = _add_probes(probes, rows, stream.moments, game.center)
     state, moments, overlaps = step_with_overlaps(
         game, rows, stream.state, stream.moments, stream.overlaps
     )
+    stream = stream._replace(probes=probes)
     return _after(stream, state, moments, count, lambda: game.components(state), overlaps)
+
+
+@partial(jax.jit, static_argnums=3)
+def _add_probes(probes: ProbeSums, rows: DenseRows, moments: Moments, center: bool) -> ProbeSums:
+    """Return the sums of the probes after one batch."""
+    return add_batch(probes, rows, moments, batch_moments(rows), center=center)
 
 
 @partial(jax.jit, static_argnums=0)

@@ -1,0 +1,119 @@
+r"""Products of random probes with $M$, accumulated during the first pass, while $M$ is seen.
+
+$P = GM$ is linear in the rows and about their mean, like the scatter of each feature. So it is merged, faded and
+weighted like the moments. The players do not depend on it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from eigengame.game.rows import SampleRows
+from eigengame.game.sparse_rows import SparseRows
+from eigengame.linalg.products import full_product
+from eigengame.sharding.placement import ONE_DEVICE, Placement
+from eigengame.solver.moments import Moments
+from eigengame.solver.probes import draw_probes
+
+
+class ProbeSums(NamedTuple):
+    """Probes and their products with M of the rows so far.
+
+    Attributes
+    ----------
+    draws, images : arrays of shape (r, d)
+        Gaussian probes $G$, and $GM$ about the mean of the rows so far.
+    largest : array of shape ()
+        Largest sum of squares of a row, which the bound of rounding errors uses.
+    """
+
+    draws: jax.Array
+    images: jax.Array
+    largest: jax.Array
+
+
+def no_sums(
+    count: int, d: int, dtype: Any, seed: int, placement: Placement = ONE_DEVICE
+) -> ProbeSums | None:
+    """Return probes without rows; None if their number is 0."""
+    if count == 0:
+        return None
+    draws = draw_probes(seed, count, d).astype(dtype)
+    return ProbeSums(
+        placement.players(draws),
+        placement.players(np.zeros_like(draws)),
+        placement.replicated(np.zeros((), dtype)),
+    )
+
+
+def add_batch(
+    sums: ProbeSums, rows: SampleRows, before: Moments, own: Moments, *, center: bool
+) -> ProbeSums:
+    """Return the sums with one more batch.
+
+    Parameters
+    ----------
+    sums : ProbeSums
+    rows : SampleRows
+        The batch, with its weights.
+    before, own : Moments
+        Of the rows before the batch, and of the batch.
+    center : bool
+        Whether M is about the mean.
+    """
+    scores = rows.pass_scores(sums.draws)
+    largest = jnp.maximum(sums.largest, _largest_row(rows))
+    if not center:
+        return sums._replace(images=rows.add_directions(sums.images, scores), largest=largest)
+    constant = rows.constant()
+    scores = scores - constant * full_product(own.mean[None, :], sums.draws.T)
+    images = rows.add_directions(sums.images, scores)
+    # Centred scores sum to zero up to rounding.
+    images = images - full_product(scores.T, constant) * own.mean[None, :]
+    return ProbeSums(sums.draws, images + _bridge(sums.draws, before, own), largest)
+
+
+def merge_sums(
+    one: ProbeSums | None, other: ProbeSums | None, mine: Moments, theirs: Moments, *, center: bool
+) -> ProbeSums | None:
+    """Return the sums of both sets of rows together; None if one has no probes."""
+    if one is None or other is None:
+        return None
+    images = one.images + other.images
+    if center:
+        images = images + _bridge(one.draws, mine, theirs)
+    return ProbeSums(one.draws, images, jnp.maximum(one.largest, other.largest))
+
+
+def fade_sums(sums: ProbeSums | None, keep: jax.Array) -> ProbeSums | None:
+    """Return the sums with the weight of all rows multiplied by `keep`."""
+    return None if sums is None else sums._replace(images=keep * sums.images)
+
+
+def same_probes(one: ProbeSums | None, other: ProbeSums | None) -> bool:
+    """Return whether two streams have the same probes, so that their sums can be merged."""
+    if one is None or other is None:
+        return one is other
+    return one.draws.shape == other.draws.shape and bool(jnp.array_equal(one.draws, other.draws))
+
+
+def _bridge(draws: jax.Array, one: Moments, other: Moments) -> jax.Array:
+    """Return what the difference of two means adds to the products, shape (r, d)."""
+    total = one.weight + other.weight
+    share = other.weight / jnp.where(total > 0, total, 1)
+    step = (other.mean - one.mean)[None, :]
+    return one.weight * share * full_product(draws, step.T) * step
+
+
+def _largest_row(rows: SampleRows) -> jax.Array:
+    """Return the largest sum of squares of a row."""
+    if isinstance(rows, SparseRows):
+        squares = rows.weights[rows.row] * jnp.square(rows.entries)
+        return jnp.max(jax.ops.segment_sum(squares, rows.row, rows.weights.shape[0]))
+    values = rows.dense()
+    wide = jnp.promote_types(values.dtype, jnp.float32)
+    return jnp.max(jnp.sum(jnp.square(values.astype(wide)), axis=1))
