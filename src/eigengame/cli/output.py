@@ -43,8 +43,12 @@ def print_components(model: Any) -> None:
     """Print the variance, share and angle bound of each component."""
     certificate = model.certificate_
     sign = "~" if certificate.kind == "estimate" else "≤"
+    guesses = certificate.angle if certificate.estimate is None else certificate.estimate
     angles = [
-        "unknown" if angle >= UNKNOWN else f"{sign} {angle:.2g}" for angle in certificate.angle
+        f"{sign} {angle:.2g}"
+        if angle < UNKNOWN
+        else (f"~ {guess:.2g}" if guess < UNKNOWN else "unknown")
+        for angle, guess in zip(certificate.angle, guesses, strict=True)
     ]
     print_table(
         ("component", "variance", "share", "cumulative", "angle (rad)"),
@@ -61,7 +65,8 @@ def print_components(model: Any) -> None:
             )
         ],
     )
-    print(f"Angles: {str(certificate).splitlines()[0]}.")
+    words = str(certificate).splitlines()[0]
+    print(f"Angles: {words}{', ~ are estimates' if certificate.estimate is not None else ''}.")
     for note in certificate.notes():
         print(f"Note: {note}.")
 
@@ -85,6 +90,8 @@ def model_summary(model: Any) -> dict[str, Any]:
             "kind": certificate.kind,
             "confidence": certificate.confidence,
             "angle": certificate.angle,
+            "estimate": certificate.estimate,
+            "notes": certificate.notes(),
             "clusters": [asdict(cluster) for cluster in certificate.clusters],
         },
         "outcome": {

@@ -5,7 +5,7 @@ from the same empty start, merge into the carry of both: games by playing one me
 and everything else by addition. So a pass is a tree.
 
 Messages are NumPy arrays, never rows. A remembered game with K players and d features takes $K(d + 1) + 2d$
-numbers and four counts: players, strengths, and mean and scatter of each feature.
+numbers and four counts: players, strengths, and mean and scatter of each feature. Probes take $2rd$ more.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from eigengame.algorithms.remembered import RememberedState
 from eigengame.game.memory import Memory
 from eigengame.solver import stream as streams
 from eigengame.solver.moments import Moments, merge_moments
+from eigengame.solver.probe_sums import ProbeSums
 from eigengame.solver.stream import Stream
 
 
@@ -35,6 +36,8 @@ class GameMessage(NamedTuple):
     weight : scalar array
     updates, rows, k : int
         Number of updates, rows and components.
+    probes : ProbeSums or None
+        Random probes and their products with M.
     """
 
     players: np.ndarray
@@ -45,6 +48,7 @@ class GameMessage(NamedTuple):
     updates: int
     rows: int
     k: int
+    probes: ProbeSums | None = None
 
 
 def packed(carry: Any) -> Any:
@@ -63,6 +67,7 @@ def packed(carry: Any) -> Any:
             int(step),
             carry.rows,
             carry.k,
+            jax.tree.map(np.asarray, carry.probes),
         )
     if isinstance(carry, Moments):
         return Moments(*map(packed, carry))
@@ -82,7 +87,8 @@ def unpacked(game: Remembered, message: Any) -> Any:
         state = RememberedState(memory, like, jax.device_put(np.int32(message.updates)))
         start = (0, players[: message.k])
         moments = Moments(weight, mean, jax.device_put(message.scatter))
-        return Stream(state, moments, message.rows, (start, start))
+        probes = jax.tree.map(jax.device_put, message.probes)
+        return Stream(state, moments, message.rows, (start, start), probes=probes)
     if isinstance(message, Moments):
         return Moments(*map(jax.device_put, message))
     if isinstance(message, tuple):

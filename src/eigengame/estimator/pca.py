@@ -66,6 +66,9 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
         Number of players beyond `n_components`.
     rounds : int or "auto"
         Rounds for each batch.
+    probes : int or "auto"
+        Number of random probes, which are multiplied with the data in every pass and certify the components. With
+        more probes more components are certified after one pass; 0 saves their time. "auto" is 32.
     passes : int
         Number of passes over the data. With more than one, components are refined and measured on all rows.
     tol : float, optional
@@ -122,6 +125,7 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
         batch_size: int | Literal["auto"] = "auto",
         extra: int | str = "auto",
         rounds: int | str = "auto",
+        probes: int | str = "auto",
         passes: int = 1,
         tol: float | None = None,
         center: bool = True,
@@ -137,6 +141,7 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
         self.batch_size = batch_size
         self.extra = extra
         self.rounds = rounds
+        self.probes = probes
         self.passes = passes
         self.tol = tol
         self.center = center
@@ -273,7 +278,7 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
             frame, game = plan.frame, plan.game()
             assert frame is not None
             stream = (
-                begin(game, k, d, options.dtype, options.seed, plan.placement)
+                begin(game, k, d, options.dtype, options.seed, plan.placement, plan.probes)
                 if before is None or before.stream is None
                 else streams.placed(game, before.stream, plan.placement)
             )
@@ -418,6 +423,7 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
         return Options(
             extra="auto" if isinstance(self.extra, str) else int(self.extra),
             rounds=1 if isinstance(self.rounds, str) else int(self.rounds),
+            probes="auto" if isinstance(self.probes, str) else int(self.probes),
             passes=int(self.passes),
             tol=self.tol,
             center=bool(self.center),

@@ -14,8 +14,8 @@ from eigengame.solver.certificate import Certificate
 
 EXPLANATIONS = {
     "certified": (
-        "Every component was measured on all rows in float64, and random probes checked that no direction of "
-        "larger variance was missed."
+        "Every component was compared with all rows, and random probes checked that no direction of larger "
+        "variance was missed."
     ),
     "conditional": (
         "Every component was measured on all rows, but there was no search for directions of larger variance: the "

@@ -36,9 +36,10 @@ class Certificate:
     Attributes
     ----------
     kind : {"certified", "conditional", "estimate"}
-        *certified*: the components were measured on the whole data, and random probes bound what may have been
-        missed, with `confidence`. *conditional*: measured, but nothing checked whether a larger direction was
-        missed; bounds hold if none was. *estimate*: one pass without a measurement; nothing is guaranteed.
+        *certified*: the components were compared with the whole data, and random probes bound what may have been
+        missed, with `confidence`. After one pass some components may have no bound (pi/2). *conditional*: measured,
+        but nothing checked whether a larger direction was missed; bounds hold if none was. *estimate*: one pass
+        without a measurement; nothing is guaranteed.
     rayleigh : array of shape (k,)
         Rayleigh quotient of each component: its variance.
     residual : array of shape (k,)
@@ -111,19 +112,43 @@ class Certificate:
             "conditional": "measured; holds if no larger direction was missed",
             "estimate": "an estimate from one pass, nothing is guaranteed",
         }[self.kind]
-        lines = [
-            meaning,
-            f"{'component':>9} {'variance':>11} {'residual':>10} {'gap':>10} {'angle':>9}",
-        ]
-        for i, row in enumerate(
-            zip(self.rayleigh, self.residual, self.gap, self.angle, strict=True), start=1
-        ):
-            lines.append(f"{i:>9} {row[0]:>11.4g} {row[1]:>10.2g} {row[2]:>10.2g} {row[3]:>9.2g}")
+        heading = f"{'component':>9} {'variance':>11} {'residual':>10} {'gap':>10} {'angle':>9}"
+        columns = [self.rayleigh, self.residual, self.gap, self.angle]
+        if self.estimate is not None:
+            heading += f" {'estimate':>9}"
+            columns.append(self.estimate)
+        lines = [meaning, heading]
+        for i, row in enumerate(zip(*columns, strict=True), start=1):
+            last = "".join(f" {value:>9.2g}" for value in row[3:])
+            lines.append(f"{i:>9} {row[0]:>11.4g} {row[1]:>10.2g} {row[2]:>10.2g}{last}")
         return "\n".join([*lines, *self.notes()])
 
     def notes(self) -> list[str]:
-        """Return a sentence about each cluster."""
-        return [cluster.describe(len(self.angle)) for cluster in self.clusters]
+        """Return a sentence about each cluster, and one about the components without a bound after one pass."""
+        found = [cluster.describe(len(self.angle)) for cluster in self.clusters]
+        if self.estimate is None:
+            return found
+        open_ = self.angle >= math.pi / 2
+        low = open_ & (self.rayleigh <= self.level)
+        if low.any():
+            found.append(
+                f"{_ranks(low)} without a bound: a direction of variance up to {self.level:.3g} may have been "
+                "missed in one pass"
+            )
+        if (close := open_ & ~low).any():
+            found.append(
+                f"{_ranks(close)} without a bound: the gap to the nearest variance is too small for the residual "
+                "after one pass"
+            )
+        return found
+
+
+def _ranks(chosen: np.ndarray) -> str:
+    """Return the chosen components in words, numbered from 1."""
+    ranks = np.flatnonzero(chosen) + 1
+    runs = np.split(ranks, np.flatnonzero(np.diff(ranks) > 1) + 1)
+    parts = [f"{run[0]}" if len(run) == 1 else f"{run[0]} to {run[-1]}" for run in runs]
+    return f"component{'s' if len(ranks) > 1 else ''} {', '.join(parts)}"
 
 
 def certificate(

@@ -148,6 +148,11 @@ class CheckpointStore:
                     draft.write_text(json.dumps(sealed_facts(kept), indent=2))
         self._run, self._format = sealed_facts(kept)[DIGEST], kept["format"]
 
+    @property
+    def of_earlier_version(self) -> bool:
+        """Whether the run was started by an earlier version, whose first pass has no probes."""
+        return self._format < FORMAT
+
     def close(self) -> None:
         """Unlock the folder."""
         if self._lock is not None:

@@ -56,6 +56,8 @@ class LocalExecutor:
     def plan(self, problem: Problem, k: int, frame: Frame | None = None) -> Plan:
         """Decide how to fit k components."""
         rows = problem.source.shape[0]
+        if self.checkpoint is not None and self.checkpoint.of_earlier_version:
+            problem = replace(problem, options=replace(problem.options, probes=0))
         plan = make_plan(problem, k, rows=rows, placement=self.placement, frame=frame)
         if plan.placement.processes > 1:
             require_equal("random_state", plan.options.seed % 2**31, "the same number")

@@ -178,7 +178,7 @@ def one_pass_certificate(stream: Stream, scale: float) -> Certificate:
     angle = np.minimum(one_pass_angles(block, k) + tilt, math.pi / 2)
     angle[strengths[:k] <= 0] = math.pi / 2
     below, above = np.append(strengths[1:], 0.0)[:k], np.append(np.inf, strengths[:-1])[:k]
-    gap = np.minimum(above - strengths[:k], strengths[:k] - np.minimum(below, level))
+    gap = np.minimum(above - strengths[:k], strengths[:k] - np.maximum(below, level))
     unknown = np.full(k, np.nan)
     return Certificate(
         kind="certified",

@@ -55,6 +55,7 @@ VALUES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "batch_size": (_auto(_integer(1)), "an integer from 1, or 'auto'"),
     "extra": (_auto(_integer(0)), "an integer from 0, or 'auto'"),
     "rounds": (_auto(_integer(1)), "an integer from 1, or 'auto'"),
+    "probes": (_auto(_integer(0)), "an integer from 0, or 'auto'"),
     "passes": (_integer(1), "an integer from 1"),
     "tol": (_optional(_real(0)), "an angle above 0 in radians, or None"),
     "center": (_boolean, "True or False"),
@@ -78,10 +79,19 @@ VALUES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
 SOLVER = ("remembered", "auto")
 """Algorithms with certificates, forgetting and extra players."""
 
-ONLY_SOLVER = {"tol": None, "forget": 1, "extra": "auto", "rounds": "auto"}
+ONLY_SOLVER = {"tol": None, "forget": 1, "extra": "auto", "rounds": "auto", "probes": "auto"}
 """Parameters that only these use, each with its default."""
 
-ACCUMULATED = ("n_components", "algorithm", "extra", "rounds", "center", "forget", "dtype")
+ACCUMULATED = (
+    "n_components",
+    "algorithm",
+    "extra",
+    "rounds",
+    "probes",
+    "center",
+    "forget",
+    "dtype",
+)
 """Parameters that determine what a stream accumulates: they cannot change between its batches.
 
 `whiten`, `tol`, `passes`, `batch_size`, `mesh` and `random_state` can: they do not affect what is accumulated, or

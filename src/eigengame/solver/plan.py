@@ -190,7 +190,7 @@ def _fitting(problem: Problem, plan: Plan) -> Plan:
         problem, plan.players, plan.batch, plan.placement, plan.frame, options, on_host=True
     )
     refuse_unless_fits(memory, plan.batch, plan.players, room=room)
-    return replace(plan, space="gram on the host", memory=memory)
+    return replace(plan, space="gram on the host", memory=memory, probes=0)
 
 
 def _memory(

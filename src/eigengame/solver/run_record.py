@@ -58,13 +58,11 @@ def refuse_other_run(
         {name: value for name, value in _flat(one) if name not in ("seed", DIGEST)}
         for one in (kept, asked)
     )
-    if kept["format"] != now["format"]:
-        now["format"] = before["format"]
-    if kept["format"] == 1:
-        now = {name: now[name] for name in now if name in before}
-    elif trust_source:
+    if kept["format"] != now["format"]:  # an earlier version, with fewer parameters
+        now = {name: now[name] for name in now if name in before} | {"format": before["format"]}
+    if kept["format"] > 1 and trust_source:
         before[CONTENT] = now.get(CONTENT)
-    elif before.get(CONTENT) is None and now.get(CONTENT) is not None:
+    elif kept["format"] > 1 and before.get(CONTENT) is None and now.get(CONTENT) is not None:
         raise CheckpointError(
             f"{folder} was started with trust_source=True, so the content of its data is unknown: pass "
             "trust_source=True to continue, or another folder to start again."

@@ -10,7 +10,6 @@ from eigengame.solver.certificate import Certificate
 from eigengame.solver.covariance import solve_covariance
 from eigengame.solver.forgetting import faded_passes, refuse_unless_fading
 from eigengame.solver.goal import Goal
-from eigengame.solver.moments import Moments
 from eigengame.solver.one_pass import certifiable, one_pass_certificate
 from eigengame.solver.options import Options
 from eigengame.solver.outcome import Outcome, Status
@@ -96,7 +95,7 @@ def _probe_images(stream: Stream, goal: Goal) -> ProbeImages | None:
         return None
     draws, images = (gather(one).astype(np.float64) for one in stream.probes[:2])
     _, error = probe_errors(
-        Moments(*map(gather, stream.moments)),
+        tuple(map(gather, stream.moments)),
         gather(players).astype(np.float64),
         gather(stream.state.memory.strengths).astype(np.float64),
         draws,

@@ -49,10 +49,7 @@ def stream_pass(plan: Plan, passes: Passes) -> Stream:
     """Play the remembered game once over all batches, from random players."""
     mode, game, options = MODES[plan.space], plan.game(), plan.options
     size = plan.components, passes.source.shape[1]
-    begun = mode.begin(game, *size, options.dtype, options.seed, passes.placement)
-    begun = begun._replace(
-        probes=no_sums(plan.probes, size[1], options.dtype, options.seed + 2, passes.placement)
-    )
+    begun = mode.begin(game, *size, options.dtype, options.seed, passes.placement, plan.probes)
     step = partial(mode.take, game, placement=passes.placement)
     return mode.end(passes.fold(step, begun, task=TASK, report=figures))
 
@@ -70,12 +67,14 @@ def begin(
     dtype: Any,
     seed: int,
     placement: Placement = ONE_DEVICE,
+    probes: int = 0,
 ) -> Stream:
-    """Return a game without rows, its players drawn at random."""
+    """Return a game without rows, its players and probes drawn at random."""
     players = random_orthonormal(game.players_for(k, d), d, dtype, seed)
     state = placement.state(game.empty_state(jax.device_put(players), k))
     start = (0, placement.players(players[:k]))
-    return Stream(state, no_moments(d, dtype, placement), 0, (start, start))
+    moments, sums = no_moments(d, dtype, placement), no_sums(probes, d, dtype, seed, placement)
+    return Stream(state, moments, 0, (start, start), probes=sums)
 
 
 def random_orthonormal(count: int, d: int, dtype: Any, seed: int) -> np.ndarray:
@@ -141,15 +140,19 @@ def _after(
 
 
 def _begin_with_overlaps(
-    game: Remembered, k: int, d: int, dtype: Any, seed: int, placement: Placement
+    game: Remembered, k: int, d: int, dtype: Any, seed: int, placement: Placement, probes: int = 0
 ) -> Stream:
     """Return a game without rows, its players drawn on the device."""
     state = _draw_on_device(game, k, d, np.dtype(dtype), seed)
     begun = _without_rows(state, k, d, dtype, _overlaps(game.wide(state)))
     here = state.memory.players.sharding
     # Committed to this device, as rows of torch are: otherwise the first two updates would compile twice.
-    state, moments, overlaps = jax.device_put((begun.state, begun.moments, begun.overlaps), here)
-    return begun._replace(state=state, moments=moments, overlaps=overlaps)
+    sums = no_sums(probes, d, dtype, seed)
+    begun = begun._replace(probes=sums)
+    state, moments, overlaps, sums = jax.device_put(
+        (begun.state, begun.moments, begun.overlaps, begun.probes), here
+    )
+    return begun._replace(state=state, moments=moments, overlaps=overlaps, probes=sums)
 
 
 @partial(jit_without_autotune, static_argnums=(0, 1, 2, 3))
@@ -211,9 +214,9 @@ def _with_mean(game: Remembered, state: RememberedState, moments: Moments) -> Re
 
 
 def _begin_on_host(
-    game: Remembered, k: int, d: int, dtype: Any, seed: int, placement: Placement
+    game: Remembered, k: int, d: int, dtype: Any, seed: int, placement: Placement, probes: int = 0
 ) -> Stream:
-    """Return a game without rows, its players in host memory."""
+    """Return a game without rows, its players in host memory; there are no probes."""
     players = random_orthonormal(game.players_for(k, d), d, dtype, seed)
     state = game.empty_state(players, k)
     return _without_rows(state, k, d, dtype, game.overlaps(state, ON_HOST))
