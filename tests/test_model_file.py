@@ -72,8 +72,8 @@ def test_the_file_says_where_it_comes_from_in_json(pca, tmp_path):
         facts = json.loads(file.metadata()["eigengame"])
     assert facts["version"] == eigengame.__version__
     assert facts["provenance"]["source"]["shape"] == list(X.shape)
-    assert facts["certificate"]["kind"] == "estimate"
-    assert facts["certificate"]["residual"] == [None] * 4
+    assert facts["certificate"]["kind"] == "certified"
+    assert facts["certificate"]["penalty_ratio"] == [None] * 4
     first = EigenGamePCA.load(path)
     second = EigenGamePCA.load(first.save(tmp_path / "again.safetensors"))
     assert second._provenance == first._provenance

@@ -183,8 +183,9 @@ def _rebuilt(kind: type, arrays: dict[str, np.ndarray], facts: dict[str, Any]) -
     estimator._alleles = facts.get("alleles")
     layers = facts.get("layers")
     estimator.layers_ = None if layers is None else Layers.from_facts(layers)
-    # Files of earlier versions lack this entry: use the parameters at the time of writing.
-    estimator._began = facts.get("began", accumulated(facts["parameters"]))
+    # Files of earlier versions lack this entry, or the probes: use the parameters at the time of writing.
+    written = {"probes": "auto"} | facts["parameters"]
+    estimator._began = {"probes": "auto"} | facts.get("began", accumulated(written))
     estimator._provenance = facts["provenance"]
     if facts.get("preparation") is not None:
         estimator._preparation = _preparation(arrays, facts)

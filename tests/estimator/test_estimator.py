@@ -80,17 +80,20 @@ def test_transform_and_back(whiten):
     assert ours.transform(DIGITS.astype("float32")).dtype == np.float32
 
 
-def test_one_batch_has_nothing_to_compare_with_and_claims_nothing():
-    pca = EigenGamePCA(K, random_state=0).fit(SHORT)
+def test_without_probes_one_batch_has_nothing_to_compare_with_and_claims_nothing():
+    pca = EigenGamePCA(K, probes=0, random_state=0).fit(SHORT)
+    assert pca.certificate_.kind == "estimate"
     assert (pca.certificate_.angle == math.pi / 2).all()
 
 
-def test_one_pass_is_labelled_an_estimate_and_certify_measures_it(digits):
-    assert digits.certificate_.kind == "estimate"
+def test_one_pass_is_certified_by_probes_and_certify_measures_it(digits):
+    assert digits.certificate_.kind == "certified"
     assert digits.outcome_.status is Status.STREAM_ENDED
     assert digits.n_passes_ == 1
+    assert clone(digits).set_params(probes=0).fit(DIGITS).certificate_.kind == "estimate"
     x = DIGITS.repeat(3, axis=0)
     true = metrics.angular_error(digits.components_.astype("float64"), exact(x).components_)
+    assert (true <= digits.certificate_.angle).all()
     measured = clone(digits).fit(x.astype("float32")).certify(x)
     assert measured.kind == "certified"
     assert measured.confidence == pytest.approx(0.999)

@@ -97,7 +97,7 @@ def test_a_share_of_the_variance_takes_no_more_components_than_rows_that_count()
 
 
 def test_a_component_without_a_direction_gets_one():
-    pca = EigenGamePCA(3, random_state=0).fit(LOW_RANK)
+    pca = EigenGamePCA(3, probes=0, random_state=0).fit(LOW_RANK)
     result = pca._result
     players = result.players.copy()
     players[2] = 0

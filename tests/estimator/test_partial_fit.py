@@ -109,7 +109,8 @@ def test_rows_are_counted_and_a_stream_is_one_pass():
     assert pca.n_samples_seen_ == 2 * N + 7
     # The stream goes on from the memory of the first pass: no row has been read twice for it.
     assert pca.n_passes_ == 1
-    assert pca.certificate_.kind == "estimate"
+    assert pca.certificate_.kind == "certified"
+    assert pca.certificate_.powers == 1
 
 
 def test_a_mesh_of_one_device_changes_nothing():
