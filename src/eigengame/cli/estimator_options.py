@@ -44,6 +44,12 @@ def _check_batch_size(text: str) -> str:
     return text
 
 
+def _check_probes(text: str) -> str:
+    if text != "auto" and not text.isdecimal():
+        raise typer.BadParameter(f"{text!r}: give a whole number from 0, or auto.")
+    return text
+
+
 @dataclass(frozen=True)
 class EstimatorOptions:
     """Parameters of `EigenGamePCA` other than the number of components."""
@@ -58,6 +64,14 @@ class EstimatorOptions:
     ] = "remembered"
     batch_size: Annotated[
         str, _option(callback=_check_batch_size, metavar="ROWS", help="Rows per update, or auto.")
+    ] = "auto"
+    probes: Annotated[
+        str,
+        _option(
+            callback=_check_probes,
+            metavar="NUMBER",
+            help="Random probes that certify the components, or auto; 0 saves their time.",
+        ),
     ] = "auto"
     passes: Annotated[
         int,
@@ -100,6 +114,7 @@ class EstimatorOptions:
         """Return the keyword arguments of `EigenGamePCA`."""
         parameters = asdict(self)
         parameters["random_state"] = parameters.pop("seed")
-        if self.batch_size != "auto":
-            parameters["batch_size"] = int(self.batch_size)
+        for name in ("batch_size", "probes"):
+            if parameters[name] != "auto":
+                parameters[name] = int(parameters[name])
         return parameters

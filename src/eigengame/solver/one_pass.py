@@ -30,14 +30,14 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import chi2
 
-from eigengame.metrics import angular_error
-from eigengame.sharding.gather import gather
+from eigengame.metrics import angular_error, streak_of
+from eigengame.sharding.gather import any_distributed, gather
 from eigengame.solver.certificate import Certificate
 from eigengame.solver.float64_products import orthonormal
 from eigengame.solver.goal import RISK
 from eigengame.solver.plan import MOST_PRECISE
 from eigengame.solver.rounding import probe_errors
-from eigengame.solver.stream import Stream
+from eigengame.solver.stream import Stream, estimate
 
 SHARES = 4
 """Events among which the risk is shared: residuals, groups, the coupling, and the level."""
@@ -194,6 +194,24 @@ def one_pass_certificate(stream: Stream, scale: float) -> Certificate:
         powers=1,
         estimate=np.minimum(_estimates(block, k) + tilt, math.pi / 2),
     )
+
+
+def certificate_of(stream: Stream, scale: float) -> Certificate:
+    """Return the certificate of one pass; without probes an estimate."""
+    return one_pass_certificate(stream, scale) if certifiable(stream) else estimate(stream, scale)
+
+
+def figures(stream: Stream) -> dict[str, float]:
+    """Return figures of a stream for progress callbacks: share of variance explained, and estimated streak."""
+    if any_distributed(stream):
+        # Only all processes together could compute them, and not all have callbacks.
+        return {}
+    strengths = np.asarray(stream.state.memory.strengths, np.float64)[: stream.k]
+    total = float(np.sum(np.asarray(stream.moments.scatter, np.float64)))
+    share = float(np.sum(strengths)) / total if total > 0 else 0.0
+    found = certificate_of(stream, 1.0)
+    angles = found.angle if found.estimate is None else found.estimate
+    return {"variance": share, "streak": float(streak_of(angles))}
 
 
 def _block(stream: Stream, players: np.ndarray, strengths: np.ndarray) -> OnePassBlock:

@@ -44,6 +44,9 @@ ROOM = 0.5
 MOST_SPACE = 2**27
 """Largest size of the directions of a Krylov space: 1 GiB, and as much again for their products."""
 
+LOW = 0.75
+"""Level, as a share of the variance of the last component, below which given components need no further passes."""
+
 STALLED = 3
 """Passes without progress after which a refinement ends."""
 
@@ -209,7 +212,8 @@ def measured_players(goal: Goal, players: np.ndarray) -> Certificate:
     now, used, count = _begin(goal, players, None, None), 1, len(players)
     while used < goal.max_passes and now.probes is not None and not goal.passes.stopped:
         probes = now.probes
-        if probes.complete:
+        # A level well below the last component does not limit its bound.
+        if probes.complete or now.certificate.level <= LOW * now.certificate.rayleigh[-1]:
             break
         found = multiply(
             goal, probes.block(), precise=True, largest=float(now.space.values[0]), task="probes"

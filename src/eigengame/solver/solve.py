@@ -6,11 +6,10 @@ import numpy as np
 
 from eigengame.sharding.gather import gather
 from eigengame.solver import stream as streams
-from eigengame.solver.certificate import Certificate
 from eigengame.solver.covariance import solve_covariance
 from eigengame.solver.forgetting import faded_passes, refuse_unless_fading
 from eigengame.solver.goal import Goal
-from eigengame.solver.one_pass import certifiable, one_pass_certificate
+from eigengame.solver.one_pass import certificate_of
 from eigengame.solver.options import Options
 from eigengame.solver.outcome import Outcome, Status
 from eigengame.solver.passes import Passes
@@ -106,13 +105,6 @@ def _probe_images(stream: Stream, goal: Goal) -> ProbeImages | None:
         dtype=stream.probes.images.dtype,
     )
     return ProbeImages(draws, images, error)
-
-
-def certificate_of(stream: Stream, scale: float) -> Certificate:
-    """Return the certificate of one pass; without probes an estimate."""
-    if certifiable(stream):
-        return one_pass_certificate(stream, scale)
-    return streams.estimate(stream, scale)
 
 
 def found_in_stream(

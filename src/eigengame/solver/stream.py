@@ -14,7 +14,6 @@ from eigengame.algorithms import Remembered
 from eigengame.algorithms.remembered import RememberedState
 from eigengame.linalg.orthonormal import inner, norms
 from eigengame.metrics import angular_error
-from eigengame.sharding.gather import any_distributed
 from eigengame.sharding.placement import Placement
 from eigengame.solver.certificate import Certificate
 from eigengame.solver.frame import Frame
@@ -187,18 +186,6 @@ def gathered(stream: Stream, d: int, placement: Placement) -> Stream:
     probes = jax.tree.map(gather, stream.probes)
     whole = stream._replace(state=state, moments=moments, snapshots=(older, newer), probes=probes)
     return _with_features(whole, cut)
-
-
-def figures(stream: Stream) -> dict[str, float]:
-    """Return figures of a stream for progress callbacks: share of variance explained, and streak."""
-    if any_distributed(
-        stream
-    ):  # only all processes together could compute them, and not all have callbacks
-        return {}
-    strengths = np.asarray(stream.state.memory.strengths, np.float64)[: stream.k]
-    total = float(np.sum(np.asarray(stream.moments.scatter, np.float64)))
-    share = float(np.sum(strengths)) / total if total > 0 else 0.0
-    return {"variance": share, "streak": float(estimate(stream, 1.0).streak())}
 
 
 def estimate(stream: Stream, scale: float) -> Certificate:

@@ -36,10 +36,11 @@ from eigengame.solver.moments import (
     merge_moments,
     no_moments,
 )
+from eigengame.solver.one_pass import figures
 from eigengame.solver.passes import Passes
 from eigengame.solver.plan import Plan, Space
 from eigengame.solver.probe_sums import ProbeSums, add_batch, fade_sums, no_sums
-from eigengame.solver.stream import Snapshot, Stream, figures
+from eigengame.solver.stream import Snapshot, Stream
 
 TASK = "remembered"
 """Name of the pass, for progress."""
