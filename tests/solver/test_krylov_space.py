@@ -12,10 +12,10 @@ START = testing.orthogonal(D, 3)[:K]
 
 
 def grown(passes):
-    space = krylov_space(START, START @ MATRIX, np.zeros(K))
+    space = krylov_space(START, START @ MATRIX, np.zeros(K), np.zeros(K))
     for _ in range(passes):
         fresh = fresh_directions(space, K)
-        space = extended(space, fresh, fresh @ MATRIX, np.zeros(len(fresh)))
+        space = extended(space, fresh, fresh @ MATRIX, *np.zeros((2, len(fresh))))
     return space
 
 
@@ -43,9 +43,9 @@ def test_errors_of_images_stay_within_their_bound():
     rng = np.random.default_rng(0)
     noise = rng.standard_normal((K, D))
     noise *= 1e-6 / np.linalg.norm(noise, axis=1, keepdims=True)
-    space = krylov_space(START, START @ MATRIX + noise, np.full(K, 1e-6))
+    space = krylov_space(START, START @ MATRIX + noise, np.full(K, 1e-6), np.zeros(K))
     fresh = fresh_directions(space, K)
-    space = extended(space, fresh, fresh @ MATRIX, np.zeros(len(fresh)))
+    space = extended(space, fresh, fresh @ MATRIX, *np.zeros((2, len(fresh))))
     off = np.linalg.norm(space.images - space.directions @ MATRIX, axis=1)
     assert (off <= space.floor).all()
     assert space.floor.max() < 1e-4
@@ -54,7 +54,7 @@ def test_errors_of_images_stay_within_their_bound():
 def test_players_that_are_settled_have_no_fresh_directions():
     problem = testing.matrix_with(testing.harmonic(D), seed=2)
     players = problem.components[:K]
-    space = krylov_space(players, players @ problem.data, np.full(K, 1e-9))
+    space = krylov_space(players, players @ problem.data, np.full(K, 1e-9), np.zeros(K))
     assert len(fresh_directions(space, K)) == 0
 
 

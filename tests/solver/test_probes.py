@@ -31,12 +31,12 @@ def played(players, seed, products, *, first, count=8, matrix=MATRIX.data):
     probes = Probes.outside(players, draws)
     if first:
         probes = Probes.after_first_pass(players, draws, draws @ matrix, 0.0)
-    space = krylov_space(players, players @ matrix, np.zeros(len(players)))
+    space = krylov_space(players, players @ matrix, *np.zeros((2, len(players))))
     while probes.powers < products:
         block = probes.block()
         probes = probes.multiplied(block, block @ matrix, np.zeros(count)).with_space(space)
         fresh = fresh_directions(space, len(players))
-        space = extended(space, fresh, fresh @ matrix, np.zeros(len(fresh)))
+        space = extended(space, fresh, fresh @ matrix, *np.zeros((2, len(fresh))))
     return probes
 
 

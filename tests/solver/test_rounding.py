@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from eigengame.game import as_rows
-from eigengame.solver.float64_products import orthonormal, products, rotated
+from eigengame.solver.float64_products import orthonormal, products
+from eigengame.solver.krylov_space import krylov_space
 from eigengame.solver.rounding import UNIT, Rounding, gamma
 from tests.solver.row_passes import RowPasses
 
@@ -65,7 +66,7 @@ def test_settling_adds_its_own_rounding_to_the_bound():
         before = products(
             RowPasses(as_rows(rows)), orthonormal(rng.standard_normal((5, D))), rows.mean(axis=0)
         )
-    after = rotated(before)
+    after = krylov_space(before.directions, before.images, before.sums, before.scores)
     off = np.linalg.norm(after.images - exact_products(rows, after.directions), axis=1)
     assert (off <= after.floor).all()
     assert (after.floor > before.floor.min()).all()
@@ -116,11 +117,25 @@ def test_single_precision_is_off_by_less_than_its_probable_error():
             found += np.outer((directions @ row).astype(np.float32), row)
         wide = rows.astype(np.float64)
         exact = directions.astype(np.float64) @ wide.T @ wide
-        rounding = Rounding.probable(np.float32, D, n, 1, float(np.sum(wide**2)))
-        floor = rounding.of_products(np.sum(exact * directions, axis=1))
+        squares = wide**2
+        rounding = Rounding.probable(np.float32, D, n, 1, float(squares.sum()))
+        values = np.sum(exact * directions, axis=1)
+        floor = rounding.of_products(values)
         off = np.linalg.norm(found - exact, axis=1)
         assert (off <= floor).all()
         assert np.median(off) > floor.max() / 300
+        # With the shares of rows and features the bound is smaller, and holds.
+        largest, feature = (float(squares.sum(axis=axis).max()) for axis in (1, 0))
+        tight = Rounding.probable(
+            np.float32, D, n, 1, float(squares.sum()), largest=largest, feature=feature
+        )
+        assert (off <= tight.of_products(values)).all()
+        assert (tight.of_products(values) < 0.9 * floor).all()
+        # Scores are off by less along directions of little variance.
+        sums, scores = tight.parts(values)
+        little = np.linalg.eigh(wide.T @ wide)[1][:, 0]
+        along = np.abs((found - exact) @ little)
+        assert (along <= sums + scores * np.sqrt(little @ wide.T @ wide @ little)).all()
 
 
 def test_wide_scores_are_summed_in_chunks():

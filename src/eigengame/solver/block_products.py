@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,13 +21,18 @@ class BlockProducts(NamedTuple):
     directions : array of shape (m, d)
         As they were multiplied: rounded to the precision of the pass.
     images : array of shape (m, d)
-    floor : array of shape (m,)
-        Bound on the error of each image.
+    sums, scores : arrays of shape (m,)
+        Bounds on both parts of the error of each image (`Rounding.parts`).
     """
 
     directions: np.ndarray
     images: np.ndarray
-    floor: np.ndarray
+    sums: np.ndarray
+    scores: np.ndarray
+
+    def floor(self, largest: float) -> np.ndarray:
+        """Return a bound on the error of each image (m,), for this largest eigenvalue of M."""
+        return self.sums + self.scores * math.sqrt(largest)
 
     def split(self, count: int) -> tuple[BlockProducts, BlockProducts]:
         """Return the first `count` directions and the others."""
@@ -36,7 +42,7 @@ class BlockProducts(NamedTuple):
 
 
 def multiply(
-    goal: Goal, block: np.ndarray, *, precise: bool, largest: float = 0.0, task: str = "refinement"
+    goal: Goal, block: np.ndarray, *, precise: bool, task: str = "refinement"
 ) -> BlockProducts:
     """Multiply directions of at most unit length (m, d) by M.
 
@@ -47,20 +53,18 @@ def multiply(
         In float64.
     precise : bool
         Whether to multiply in float64 instead of the precision of the updates.
-    largest : float
-        Largest eigenvalue of M as far as it is known: errors grow with it.
     task : str
         Name of the pass, for progress.
     """
     if precise:
         mean = None if goal.mean is None else gather(goal.mean).astype(np.float64)
-        found = float64.products(goal.passes, block, mean, task, largest=largest)
-        return BlockProducts(block, found.images, found.floor)
+        found = float64.products(goal.passes, block, mean, task)
+        return BlockProducts(block, found.images, found.sums, found.scores)
     there = goal.passes.placement.players(block.astype(goal.dtype))
     images = gather(image(goal.passes, there, goal.mean, task)).astype(np.float64)
     rounded = gather(there).astype(np.float64)
     values = np.sum(rounded * images, axis=1)
-    return BlockProducts(rounded, images, goal.rounding.of_products(values, largest=largest))
+    return BlockProducts(rounded, images, *goal.rounding.parts(values))
 
 
 def rounded_to(block: np.ndarray, dtype: Any) -> np.ndarray:

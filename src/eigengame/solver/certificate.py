@@ -157,6 +157,7 @@ def certificate(
     k: int,
     *,
     floor: np.ndarray,
+    scores: np.ndarray | None = None,
     scale: float = 1.0,
     level: float | None = None,
     confidence: float = 0.0,
@@ -165,7 +166,7 @@ def certificate(
     tol: float | None = None,
     ideal: bool = False,
 ) -> Certificate:
-    """Return the certificate of the first k players from all players and their images.
+    r"""Return the certificate of the first k players from all players and their images.
 
     Parameters
     ----------
@@ -174,7 +175,10 @@ def certificate(
     k : int
         Number of components; the other players are extra, and their values bound the last gap.
     floor : array of shape (K,)
-        Bound on the error of each image (see `eigengame.solver.rounding`).
+        Bound on the norm of the error of each image (see `eigengame.solver.rounding`).
+    scores : array of shape (K,), optional
+        Bound on the norm of further errors of the scores of each player: along a unit vector $w$ they add at most
+        this times $\sqrt{w^\top Mw}$ to the error of its image.
     scale : float
         Divisor of $M$ for a covariance, for the attributes that are variances.
     level : float, optional
@@ -199,15 +203,16 @@ def certificate(
     residual = np.sqrt(np.maximum(np.diag(turn @ measured.couplings @ turn.T), 0))
     # Inner products of images with players, and residuals, are rounded as well.
     floor = np.abs(turn) @ floor + 2 * gamma(sum(players.shape)) * (np.abs(values) + residual)
+    scores = np.zeros_like(values) if scores is None else np.abs(turn) @ scores
+    errors = _Errors.of(values, floor, scores, level)
+    rounding, floor = errors.inside, errors.outside
     outside = residual + floor
-    rounding = (floor[:, None] + floor[None, :]) / 2
     off = np.zeros_like(gram) if ideal else np.abs(gram)
     np.fill_diagonal(off, 0)
     if level is None:
         # Without extra players nothing may be below the last one.
         level = float(values[-1] + outside[-1]) if len(values) > k else float(values[-1])
-    # The matrix of rounding errors has at most this norm: each image is off by its floor.
-    error = float(np.linalg.norm(floor))
+    error = errors.norm
     block = Block(values, off + rounding, off.sum(axis=1) + error, outside, level)
     angle = np.minimum(angle_bounds(block, k) + measured.tilt[:k], math.pi / 2)
     best = Block(values, rounding, np.full(values.size, error), floor, level)
@@ -230,20 +235,59 @@ def certificate(
     )
 
 
-def rounding_angles(values: np.ndarray, floor: np.ndarray, k: int, level: float) -> np.ndarray:
-    """Return the bounds that exact eigenvectors would have for images with errors of at most `floor`, shape (k,).
+@dataclass(frozen=True)
+class _Errors:
+    """Errors of images, split by where they point.
+
+    Attributes
+    ----------
+    inside : array of shape (K, K)
+        Bounds on the errors of the inner products of players and images, symmetric.
+    outside : array of shape (K,)
+        Bounds on the errors of the images outside the players.
+    norm : float
+        Bound on the norm of the matrix of the errors of the inner products.
+    """
+
+    inside: np.ndarray
+    outside: np.ndarray
+    norm: float
+
+    @classmethod
+    def of(
+        cls, values: np.ndarray, floor: np.ndarray, scores: np.ndarray, level: float | None
+    ) -> _Errors:
+        """Return the errors for eigenvalues (K,), both parts of the errors (K,), and the level outside."""
+        safe = np.maximum(values, 0)
+        whole = floor + scores * math.sqrt(float(safe.max(initial=0)))
+        # An eigenvalue is off by at most the error of its image.
+        roots = np.sqrt(safe + whole)
+        along = floor[:, None] + scores[:, None] * roots[None, :]
+        beyond = math.sqrt(max(level, 0.0)) if level is not None else float(roots.max(initial=0))
+        inside = (along + along.T) / 2
+        norm = min(
+            float(np.linalg.norm(inside)), float(np.linalg.norm(floor + scores * roots.max()))
+        )
+        return cls(inside, floor + scores * min(beyond, float(roots.max())), norm)
+
+
+def rounding_angles(
+    values: np.ndarray, floor: np.ndarray, scores: np.ndarray, k: int, level: float
+) -> np.ndarray:
+    """Return the bounds that exact eigenvectors would have for images with these errors, shape (k,).
 
     Parameters
     ----------
-    values, floor : arrays of shape (K,)
-        Eigenvalues, and bounds on the errors of the images.
+    values, floor, scores : arrays of shape (K,)
+        Eigenvalues, and bounds on both parts of the errors of the images (see `certificate`).
     k : int
         Number of components.
     level : float
         Bound on the largest eigenvalue outside the players.
     """
-    mixing, error = (floor[:, None] + floor[None, :]) / 2, float(np.linalg.norm(floor))
-    return angle_bounds(Block(values, mixing, np.full(values.size, error), floor, level), k)
+    errors = _Errors.of(values, floor, scores, level)
+    shift = np.full(values.size, errors.norm)
+    return angle_bounds(Block(values, errors.inside, shift, errors.outside, level), k)
 
 
 def tighter(one: Certificate, other: Certificate) -> Certificate:

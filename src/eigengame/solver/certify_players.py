@@ -40,7 +40,9 @@ def certify_by_one_pass(goal: Goal, players: np.ndarray) -> Certificate:
     if goal.on_host(players):
         start = float64.orthonormal(players)
         found = multiply(goal, start, precise=True, task="measuring")
-        bounds = certificate(start, found.images, goal.k, floor=found.floor, scale=goal.scale)
+        bounds = certificate(
+            start, found.images, goal.k, floor=found.sums, scores=found.scores, scale=goal.scale
+        )
         return stored(bounds, start, players)
     there = orthonormalise(jnp.asarray(players))
     now = Refined(Imaged(there, image(goal.passes, there, goal.mean, "measuring")))

@@ -24,7 +24,7 @@ from eigengame.linalg.products import full_product
 from eigengame.sharding.gather import gather
 from eigengame.solver.passes import Passes
 from eigengame.solver.raw_rows import RawRows
-from eigengame.solver.rounding import OPERATIONS, Rounding, gamma
+from eigengame.solver.rounding import Rounding
 
 GROUP, SMALL_GROUP = 256, 32
 """Rows that are converted at a time on a CPU: as many as stay in its cache, and fewer for small batches.
@@ -69,12 +69,16 @@ class Products(NamedTuple):
         Bound on the error of each image.
     rounding : Rounding
         Rounding from which the bound was computed.
+    sums, scores : arrays of shape (K,)
+        Both parts of the errors (`Rounding.parts`).
     """
 
     directions: np.ndarray
     images: np.ndarray
     floor: np.ndarray
     rounding: Rounding
+    sums: np.ndarray
+    scores: np.ndarray
 
 
 def products(
@@ -126,7 +130,8 @@ def products(
         left = total * square
     chain = longest_sum(exact, block.shape[1], int(batches))
     rounding = Rounding.worst(block.shape[1], chain, float(squares), left)
-    return Products(block, images, rounding.of_products(values, lengths2, largest), rounding)
+    floor = rounding.of_products(values, lengths2, largest)
+    return Products(block, images, floor, rounding, *rounding.parts(values, lengths2))
 
 
 def longest_sum(exact: Passes, d: int, batches: int) -> int:
@@ -208,21 +213,3 @@ def orthonormal(players: np.ndarray) -> np.ndarray:
             return np.ascontiguousarray((q * np.where(np.diag(r) < 0, -1, 1)).T)
         found = (axes / np.sqrt(sizes)) @ axes.T @ found
     return found
-
-
-def rotated(measured: Products) -> Products:
-    """Return the players rotated to the eigenvectors of M within their span, the largest value first.
-
-    The rotation is computed in float64, so close neighbours are separated down to the rounding of float64. Its own
-    rounding is added to the floor.
-    """
-    players, images, floor, rounding = measured
-    gram = players @ images.T
-    _, turn = eigh((gram + gram.T) / 2)
-    turn = turn.T[::-1]
-    sizes = np.linalg.norm(images, axis=1)
-    one = gamma(len(players) + OPERATIONS)
-    # Images are rotated too; the rounding of the players is multiplied by M.
-    largest = float(sizes.max(initial=0))
-    moved = np.abs(turn) @ (floor + one * sizes) + one * np.sqrt(len(players)) * largest
-    return Products(turn @ players, turn @ images, moved, rounding)

@@ -7,6 +7,7 @@ float64 on the host, whatever the precision of the passes.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -25,13 +26,19 @@ class KrylovSpace(NamedTuple):
     ----------
     directions, images : arrays of shape (b, d)
         The eigenvectors, and M times each.
-    floor : array of shape (b,)
-        Bound on the error of each image.
+    sums, scores : arrays of shape (b,)
+        Bounds on both parts of the error of each image (`Rounding.parts`).
     """
 
     directions: np.ndarray
     images: np.ndarray
-    floor: np.ndarray
+    sums: np.ndarray
+    scores: np.ndarray
+
+    @property
+    def floor(self) -> np.ndarray:
+        """Bound on the error of each image, shape (b,)."""
+        return self.sums + self.scores * math.sqrt(max(float(self.values[0]), 0.0))
 
     @property
     def values(self) -> np.ndarray:
@@ -48,7 +55,9 @@ class KrylovSpace(NamedTuple):
         return KrylovSpace(*(part[:count] for part in self))
 
 
-def krylov_space(directions: np.ndarray, images: np.ndarray, floor: np.ndarray) -> KrylovSpace:
+def krylov_space(
+    directions: np.ndarray, images: np.ndarray, sums: np.ndarray, scores: np.ndarray
+) -> KrylovSpace:
     """Return the space of nearly orthonormal directions (b, d) with their images."""
     sizes, axes = eigh(directions @ directions.T)
     whiten = (axes / np.sqrt(sizes)) @ axes.T
@@ -59,20 +68,13 @@ def krylov_space(directions: np.ndarray, images: np.ndarray, floor: np.ndarray) 
     one = gamma(len(directions) + OPERATIONS)
     # Directions and images are rounded when they are rotated; the error of a direction is multiplied by M.
     rounded = one * np.sqrt(len(directions)) * float(lengths.max(initial=0))
-    return KrylovSpace(
-        turn @ directions, turn @ images, np.abs(turn) @ (floor + one * lengths) + rounded
-    )
+    sums, scores = np.abs(turn) @ (sums + one * lengths) + rounded, np.abs(turn) @ scores
+    return KrylovSpace(turn @ directions, turn @ images, sums, scores)
 
 
-def extended(
-    space: KrylovSpace, directions: np.ndarray, images: np.ndarray, floor: np.ndarray
-) -> KrylovSpace:
-    """Return the space with further directions (m, d), which must be orthonormal to it, and their images."""
-    return krylov_space(
-        np.concatenate([space.directions, directions]),
-        np.concatenate([space.images, images]),
-        np.concatenate([space.floor, floor]),
-    )
+def extended(space: KrylovSpace, *further: np.ndarray) -> KrylovSpace:
+    """Return the space with further directions (m, d), which must be orthonormal to it, images and errors."""
+    return krylov_space(*(np.concatenate(pair) for pair in zip(space, further, strict=True)))
 
 
 def residuals(space: KrylovSpace, count: int) -> np.ndarray:
@@ -108,5 +110,5 @@ def truncated(space: KrylovSpace, keep: np.ndarray, count: int) -> KrylovSpace:
     sizes, axes = eigh(rest @ rest.T)
     others = (axes[:, sizes > 1e-14] / np.sqrt(sizes[sizes > 1e-14])).T @ rest
     turn = np.concatenate([np.eye(len(space.directions))[:count], others])
-    floor = np.abs(turn) @ space.floor
-    return krylov_space(turn @ space.directions, turn @ space.images, floor)
+    sums, scores = (np.abs(turn) @ part for part in (space.sums, space.scores))
+    return krylov_space(turn @ space.directions, turn @ space.images, sums, scores)

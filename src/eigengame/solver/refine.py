@@ -17,7 +17,7 @@ import numpy as np
 
 from eigengame.sharding.gather import gather
 from eigengame.solver import float64_products as float64
-from eigengame.solver.block_products import multiply, rounded_to
+from eigengame.solver.block_products import BlockProducts, multiply, rounded_to
 from eigengame.solver.certificate import Certificate, certificate, rounding_angles, stored, tighter
 from eigengame.solver.goal import RISK, Goal, converged_status, share_of_risk
 from eigengame.solver.krylov_space import (
@@ -136,8 +136,8 @@ def _begin(
     count, d = start.shape
     precise = np.dtype(goal.dtype) == np.float64
     if values is not None and goal.tol is not None and not precise:
-        floor = goal.rounding.of_products(values)
-        least = rounding_angles(values, floor, goal.k, float(values[-1]))
+        parts = goal.rounding.parts(values)
+        least = rounding_angles(values, *parts, goal.k, float(values[-1]))
         precise = bool((least[: goal.determined] > ROOM * goal.tol).any())
     if not precise:
         start = rounded_to(start, goal.dtype)
@@ -154,14 +154,13 @@ def _begin(
     found, others = multiply(goal, block, precise=precise).split(count)
     space = krylov_space(*found)
     if probes is not None:
-        probes = probes.multiplied(*others).with_space(space)
+        probes = _multiplied(probes, others, space).with_space(space)
     return _Step(space, probes, _certified(goal, space, probes, count, 1), precise)
 
 
 def _next(goal: Goal, now: _Step, count: int) -> _Step:
     """Make one more pass: over residual directions, or over all players if float64 is needed from here on."""
     space, probes, precise, look = now.space, now.probes, now.precise, now.look
-    largest = float(space.values[0])
     if probes is not None and _leave_out_too_much(probes, space, goal.k):
         # The players of the first pass missed a direction that was found since: the probes start again.
         look += 1
@@ -179,10 +178,12 @@ def _next(goal: Goal, now: _Step, count: int) -> _Step:
     # A few powers are enough: afterwards only the players are multiplied.
     powered = None if probes is None or probes.complete else probes
     block = directions if powered is None else np.concatenate([directions, powered.block()])
-    found, others = multiply(goal, block, precise=precise, largest=largest).split(len(directions))
+    found, others = multiply(goal, block, precise=precise).split(len(directions))
     space = krylov_space(*found) if again else extended(space, *found)
     if probes is not None:
-        probes = (probes if powered is None else powered.multiplied(*others)).with_space(space)
+        probes = (probes if powered is None else _multiplied(powered, others, space)).with_space(
+            space
+        )
         if len(space.directions) > max(4 * count, MOST_SPACE // directions.shape[1]):
             space = truncated(space, probes.players, 2 * count)
     return _Step(space, probes, _certified(goal, space, probes, count, look), precise, look)
@@ -215,16 +216,20 @@ def measured_players(goal: Goal, players: np.ndarray) -> Certificate:
         # A level well below the last component does not limit its bound.
         if probes.complete or now.certificate.level <= LOW * now.certificate.rayleigh[-1]:
             break
-        found = multiply(
-            goal, probes.block(), precise=True, largest=float(now.space.values[0]), task="probes"
-        )
-        probes, used = probes.multiplied(*found), used + 1
+        found = multiply(goal, probes.block(), precise=True, task="probes")
+        probes, used = _multiplied(probes, found, now.space), used + 1
         after = _certified(goal, now.space, probes, count, 1)
         done = after.level > 0.98 * now.certificate.level
         now = now._replace(probes=probes, certificate=after)
         if done:
             break
     return stored(now.certificate, now.space.directions, players)
+
+
+def _multiplied(probes: Probes, found: BlockProducts, space: KrylovSpace) -> Probes:
+    """Return the probes after one more product."""
+    floor = found.floor(float(space.values[0]))
+    return probes.multiplied(found.directions, found.images, floor)
 
 
 def _unit(goal: Goal, d: int) -> float:
@@ -247,7 +252,9 @@ def _rounding_is_too_large(goal: Goal, now: _Step) -> bool:
         return False
     space = now.space
     level = now.certificate.level * goal.scale
-    least = rounding_angles(space.values, space.floor, goal.k, min(level, float(space.values[-1])))
+    least = rounding_angles(
+        space.values, space.sums, space.scores, goal.k, min(level, float(space.values[-1]))
+    )
     return bool((least[: goal.determined] > goal.tol).any())
 
 
@@ -267,11 +274,15 @@ def _certified(
         "powers": 0 if probes is None else probes.powers,
         "tol": goal.tol,
     }
-    found = certificate(*space[:2], goal.k, floor=space.floor, level=level, **options)
+    found = certificate(
+        *space[:2], goal.k, floor=space.sums, scores=space.scores, level=level, **options
+    )
     if count < len(space.directions) and math.isfinite(level):
         part = space.first(count)
         higher = _level_with(space, count, level)
-        few = certificate(*part[:2], goal.k, floor=part.floor, level=higher, **options)
+        few = certificate(
+            *part[:2], goal.k, floor=part.sums, scores=part.scores, level=higher, **options
+        )
         found = tighter(found, few)
     players = space.directions[:count]
     return stored(found, players, players.astype(goal.dtype))
@@ -304,7 +315,8 @@ def _status(goal: Goal, now: _Step, used: int, stalled: int) -> Status | None:
         return None
     if goal.tol is None:
         return Status.FLOOR_REACHED
-    least = rounding_angles(now.space.values, now.space.floor, goal.k, -math.inf)
+    space = now.space
+    least = rounding_angles(space.values, space.sums, space.scores, goal.k, -math.inf)
     limited = (least[: goal.determined] > ROOM * goal.tol).any()
     return Status.FLOOR_REACHED if complete or limited else Status.UNPROVEN
 
@@ -326,12 +338,25 @@ def _progress(before: _Step, after: _Step, k: int) -> bool:
     return bool(bounds or settled or other.level < 0.95 * one.level)
 
 
-def play_rounding(passes: Passes, moments: Moments, rows: int, dtype: Any) -> Rounding:
-    """Return the rounding of products in the precision of the updates."""
+def play_rounding(
+    passes: Passes, moments: Moments, rows: int, dtype: Any, largest: float | None = None
+) -> Rounding:
+    """Return the rounding of products in the precision of the updates.
+
+    `largest` is the largest sum of squares of a row, if it is known.
+    """
     mean, scatter = (gather(one).astype(np.float64) for one in (moments.mean, moments.scatter))
-    squares = float(scatter.sum() + float(moments.weight) * np.sum(mean**2))
+    columns = scatter + float(moments.weight) * mean**2
     d, size = passes.source.shape[1], passes.size
-    return Rounding.probable(dtype, d, size, rows / size, squares)
+    return Rounding.probable(
+        dtype,
+        d,
+        size,
+        rows / size,
+        float(columns.sum()),
+        largest=largest,
+        feature=float(columns.max(initial=0)),
+    )
 
 
 def measures_in_float64(passes: Passes, players: int) -> bool:

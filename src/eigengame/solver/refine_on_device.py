@@ -74,9 +74,16 @@ def refine_on_device(goal: Goal, players: jax.Array, *, route: str, used: int) -
 def measured_certificate(goal: Goal, now: Refined, **level: Any) -> Certificate:
     """Return the certificate of the players, from products in the precision of the updates."""
     players, images = now.players
-    floor = goal.rounding.of_products(_values(players, images))
+    sums, scores = goal.rounding.parts(_values(players, images))
     return certificate(
-        players, images, goal.k, floor=floor, scale=goal.scale, tol=goal.tol, **level
+        players,
+        images,
+        goal.k,
+        floor=sums,
+        scores=scores,
+        scale=goal.scale,
+        tol=goal.tol,
+        **level,
     )
 
 

@@ -91,7 +91,17 @@ class Rounding:
         return cls((1 + share) * scores, (1 + 2 * share) * sums, trace)
 
     @classmethod
-    def probable(cls, dtype: Any, d: int, size: int, batches: float, trace: float) -> Rounding:
+    def probable(
+        cls,
+        dtype: Any,
+        d: int,
+        size: int,
+        batches: float,
+        trace: float,
+        *,
+        largest: float | None = None,
+        feature: float | None = None,
+    ) -> Rounding:
         """Return what products in this precision are off by with near certainty.
 
         Parameters
@@ -104,10 +114,19 @@ class Rounding:
         batches : float
             Number of batches.
         trace : float
+        largest, feature : float, optional
+            Largest sum of squares of a row, and of a feature. If no row or feature has a large share of all
+            squares, the norm of many independent errors is close to its expectation (see `probe_errors`).
         """
         unit = float(np.finfo(np.dtype(dtype)).eps) / 2
         width = d if d < LONG else d / CHUNKS + CHUNKS
-        scores, sums = (LAMBDA * math.sqrt(length + OPERATIONS) for length in (width, size))
+        by_row = by_feature = LAMBDA
+        if trace > 0 and largest is not None:
+            by_row = min(LAMBDA, _excess(max(batches, 1) * largest / trace))
+        if trace > 0 and feature is not None:
+            by_feature = min(LAMBDA, _excess(feature / trace))
+        scores = by_row * math.sqrt(width + OPERATIONS)
+        sums = by_feature * math.sqrt(size + OPERATIONS)
         return cls(scores * unit, (sums + batches) * unit, trace)
 
     def of_products(
@@ -124,11 +143,23 @@ class Rounding:
         largest : float
             $\theta_1$ as far as it is known, if no direction has this value.
         """
+        largest = float(np.max(values, initial=largest))
+        sums, scores = self.parts(values, lengths2)
+        return scores * math.sqrt(largest) + sums
+
+    def parts(
+        self, values: np.ndarray, lengths2: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        r"""Return both parts of the error of each product of unit vectors, shape (K,) each.
+
+        The first bounds the norm of the errors of the sums. The second bounds the norm of the errors of the scores,
+        which reach the product through $Z^\top$: along a unit vector $w$ they are at most that times
+        $\sqrt{w^\top Mw}$. Parameters as in `of_products`.
+        """
         values = np.maximum(values, 0)
         summed = values if lengths2 is None else np.maximum(lengths2, values)
-        largest = float(values.max(initial=largest))
         roots = (np.sqrt(summed) + np.sqrt(summed - values)) * math.sqrt(self.trace)
-        return self.scores * math.sqrt(largest * self.trace) + self.sums * roots
+        return self.sums * roots, np.full(len(values), self.scores * math.sqrt(self.trace))
 
 
 def probe_errors(

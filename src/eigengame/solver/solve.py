@@ -63,7 +63,13 @@ def _solve_remembered(plan: Plan, passes: Passes) -> Found:
         max_passes=options.max_passes,
         tol=options.tol,
         seed=options.seed + 2,
-        rounding=play_rounding(passes, stream.moments, stream.rows, options.dtype),
+        rounding=play_rounding(
+            passes,
+            stream.moments,
+            stream.rows,
+            options.dtype,
+            None if stream.probes is None else float(stream.probes.largest),
+        ),
         dtype=options.dtype,
         in_float64=measures_in_float64(passes, plan.players),
     )
