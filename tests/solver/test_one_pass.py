@@ -102,6 +102,14 @@ def test_players_that_span_all_features_are_certified(d, k):
     assert (true_angles(pca, scatter(data)) <= pca.certificate_.angle + 1e-14).all()
 
 
+def test_nothing_is_missed_where_players_span_all_features():
+    data = np.repeat(np.random.default_rng(0).standard_normal((3, 6)), 5, axis=0)
+    found = EigenGamePCA(6, random_state=0).fit(data).certificate_
+    assert (found.angle[:2] < 1e-6).all()
+    assert (found.angle[2:] == math.pi / 2).all()
+    assert "missed" not in str(found)
+
+
 def test_a_saved_model_continues_with_its_probes(tmp_path):
     first, second = np.array_split(DIGITS, 2)
     pca = fitted(first)
