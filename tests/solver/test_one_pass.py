@@ -92,6 +92,24 @@ def test_models_with_other_probes_merge_to_an_estimate():
     assert one.merge(fitted(probes=0)).certificate_.kind == "estimate"
 
 
+@pytest.mark.parametrize(("d", "k"), [(1, 1), (2, 1), (3, 3), (12, 8)])
+def test_players_that_span_all_features_are_certified(d, k):
+    data = np.random.default_rng(d).standard_normal((500, d)) / np.arange(1, d + 1)
+    pca = EigenGamePCA(k, random_state=0, batch_size=100).fit(data)
+    assert pca.n_players_ == d
+    assert pca.certificate_.kind == "certified"
+    assert (pca.certificate_.angle < 1e-6).all()
+    assert (true_angles(pca, scatter(data)) <= pca.certificate_.angle + 1e-14).all()
+
+
+def test_nothing_is_missed_where_players_span_all_features():
+    data = np.repeat(np.random.default_rng(0).standard_normal((3, 6)), 5, axis=0)
+    found = EigenGamePCA(6, random_state=0).fit(data).certificate_
+    assert (found.angle[:2] < 1e-6).all()
+    assert (found.angle[2:] == math.pi / 2).all()
+    assert "missed" not in str(found)
+
+
 def test_a_saved_model_continues_with_its_probes(tmp_path):
     first, second = np.array_split(DIGITS, 2)
     pca = fitted(first)

@@ -246,8 +246,8 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
         memory of the first pass of the fit, in the same precision. Without `mesh` it runs on one device of this
         process.
 
-        The parameters that determine what is accumulated (`n_components`, `algorithm`, `extra`, `rounds`, `center`,
-        `forget` and `dtype`) must not change between calls; the others may.
+        The parameters that determine what is accumulated (`n_components`, `algorithm`, `extra`, `rounds`, `probes`,
+        `center`, `forget` and `dtype`) must not change between calls; the others may.
         """
         parameters.check_values(self.get_params(deep=False))
         before = None if self._result is None or self._result.stream is None else self._result

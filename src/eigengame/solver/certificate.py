@@ -129,7 +129,7 @@ class Certificate:
         if self.estimate is None:
             return found
         open_ = self.angle >= math.pi / 2
-        low = open_ & (self.rayleigh <= self.level)
+        low = open_ & (self.rayleigh <= self.level) & (self.level > 0)
         if low.any():
             found.append(
                 f"{_ranks(low)} without a bound: a direction of variance up to {self.level:.3g} may have been "

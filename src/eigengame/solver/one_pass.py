@@ -91,7 +91,9 @@ class OnePassBlock:
         )
 
     def level(self) -> float:
-        r"""Return $\mu$."""
+        r"""Return $\mu$; 0 if the players span the whole space."""
+        if self.shares.shape[1] == self.outside.shape[1]:
+            return 0.0
         slack = float(np.linalg.norm(self.shares, 2)) * self.coupling()
         norm = float(np.linalg.norm(self.outside, 2)) + self.outside_error
         level = (norm + slack) / self._least(self.count, 2)

@@ -260,8 +260,8 @@ def _route(problem: Problem, players: int) -> str:
 
 
 def _probes(options: Options, route: str, players: int, d: int, *, carried: bool) -> int:
-    """Return the number of probes of the first pass: 0 if nothing can be outside the players."""
-    if route != "remembered" or players >= d:
+    """Return the number of probes of the first pass."""
+    if route != "remembered":
         return 0
     if options.probes != "auto":
         return options.probes
