@@ -88,7 +88,9 @@ def test_streams_and_merges_add_up():
 
 def test_models_with_other_probes_merge_to_an_estimate():
     one, other = (fitted(random_state=seed) for seed in (0, 1))
-    assert one.merge(other).certificate_.kind == "estimate"
+    merged = one.merge(other).certificate_
+    assert merged.kind == "estimate"
+    assert "same random_state" in " ".join(merged.notes())
     assert one.merge(fitted(probes=0)).certificate_.kind == "estimate"
 
 

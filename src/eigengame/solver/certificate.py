@@ -126,6 +126,11 @@ class Certificate:
     def notes(self) -> list[str]:
         """Return a sentence about each cluster, and one about the components without a bound after one pass."""
         found = [cluster.describe(len(self.angle)) for cluster in self.clusters]
+        if self.kind == "estimate":
+            found.append(
+                "without probes nothing bounds these angles: fit with probes, and merge only models that were "
+                "fitted with the same random_state and dtype"
+            )
         if self.estimate is None:
             return found
         open_ = self.angle >= math.pi / 2
