@@ -12,6 +12,7 @@ from eigengame.game import as_rows
 from eigengame.solver import refine as refining
 from eigengame.solver.certify_players import certify, certify_by_one_pass
 from eigengame.solver.goal import RISK, Goal, share_of_risk
+from eigengame.solver.krylov_space import KrylovSpace
 from eigengame.solver.outcome import Status
 from eigengame.solver.products import improve, measure
 from eigengame.solver.refine import refine
@@ -265,3 +266,13 @@ def test_players_that_are_not_orthonormal_are_measured_as_they_are():
         true = metrics.angular_error(given[:K], PROBLEM.components)
         assert found.kind == "conditional"
         assert (true <= found.angle).all()
+
+
+def test_the_level_outside_the_first_players_allows_for_errors_of_the_images():
+    directions, values = np.eye(6)[:4], np.array([4.0, 3.0, 2.0, 1.0])
+    exact, rough = (
+        KrylovSpace(directions, values[:, None] * directions, np.full(4, error), np.zeros(4))
+        for error in (0.0, 0.1)
+    )
+    assert refining._level_with(exact, 2, 0.5) == pytest.approx(2.0)
+    assert refining._level_with(rough, 2, 0.5) > 2.0 + 0.1 * math.sqrt(2)

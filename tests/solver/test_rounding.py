@@ -153,3 +153,14 @@ def test_batches_that_repeat_themselves_may_all_be_rounded_in_the_same_direction
     assert off > 8 * math.sqrt(2000) * 2.0**-24 / 20
     assert off <= rounding.sums
     assert rounding.sums >= 2000 * 2.0**-24
+
+
+def test_the_largest_feature_may_be_another_one_in_each_batch():
+    # One-hot rows, sorted: every batch has a single feature, although none has more than a fiftieth of all squares.
+    trace, shares = 50.0, {"largest": 1e-3, "feature": 1.0}
+    one, sorted_rows = (
+        Rounding.probable(np.float32, 100, 1000, batches, trace, **shares) for batches in (1, 50)
+    )
+    plain = Rounding.probable(np.float32, 100, 1000, 50, trace)
+    assert one.sums < 0.5 * plain.sums
+    assert sorted_rows.sums == plain.sums

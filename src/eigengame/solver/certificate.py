@@ -17,12 +17,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
-from scipy.linalg import eigh
 
 from eigengame.game import theory
 from eigengame.metrics import angular_error
 from eigengame.solver.bounds import Block, angle_bounds
 from eigengame.solver.clusters import INSEPARABLE, Cluster, find_clusters
+from eigengame.solver.image_errors import ImageErrors
 from eigengame.solver.rounding import gamma
 from eigengame.solver.small_products import SmallProducts, small_products
 
@@ -169,7 +169,6 @@ def certificate(
     probes: int = 0,
     powers: int = 0,
     tol: float | None = None,
-    ideal: bool = False,
 ) -> Certificate:
     r"""Return the certificate of the first k players from all players and their images.
 
@@ -193,26 +192,21 @@ def certificate(
         Of the level.
     tol : float, optional
         Tolerance: neighbours that rounding keeps above it form clusters.
-    ideal : bool
-        Whether to return the certificate that exact eigenvectors within the span of the players would have.
     """
     measured = small_products(players, images)
     turn = measured.turn
     if turn is None:
         return _unknown(measured, k, scale)
     gram = turn @ measured.gram @ turn.T
-    if ideal:
-        turn = eigh(gram)[1].T[::-1] @ turn
-        gram = turn @ measured.gram @ turn.T
     values = np.diag(gram).copy()
     residual = np.sqrt(np.maximum(np.diag(turn @ measured.couplings @ turn.T), 0))
     # Inner products of images with players, and residuals, are rounded as well.
     floor = np.abs(turn) @ floor + 2 * gamma(sum(players.shape)) * (np.abs(values) + residual)
     scores = np.zeros_like(values) if scores is None else np.abs(turn) @ scores
-    errors = _Errors.of(values, floor, scores, level)
+    errors = ImageErrors.of(values, floor, scores, level)
     rounding, floor = errors.inside, errors.outside
     outside = residual + floor
-    off = np.zeros_like(gram) if ideal else np.abs(gram)
+    off = np.abs(gram)
     np.fill_diagonal(off, 0)
     if level is None:
         # Without extra players nothing may be below the last one.
@@ -238,61 +232,6 @@ def certificate(
         powers=powers,
         clusters=tuple(find_clusters(block, best, angle, tol or INSEPARABLE, scale)),
     )
-
-
-@dataclass(frozen=True)
-class _Errors:
-    """Errors of images, split by where they point.
-
-    Attributes
-    ----------
-    inside : array of shape (K, K)
-        Bounds on the errors of the inner products of players and images, symmetric.
-    outside : array of shape (K,)
-        Bounds on the errors of the images outside the players.
-    norm : float
-        Bound on the norm of the matrix of the errors of the inner products.
-    """
-
-    inside: np.ndarray
-    outside: np.ndarray
-    norm: float
-
-    @classmethod
-    def of(
-        cls, values: np.ndarray, floor: np.ndarray, scores: np.ndarray, level: float | None
-    ) -> _Errors:
-        """Return the errors for eigenvalues (K,), both parts of the errors (K,), and the level outside."""
-        safe = np.maximum(values, 0)
-        whole = floor + scores * math.sqrt(float(safe.max(initial=0)))
-        # An eigenvalue is off by at most the error of its image.
-        roots = np.sqrt(safe + whole)
-        along = floor[:, None] + scores[:, None] * roots[None, :]
-        beyond = math.sqrt(max(level, 0.0)) if level is not None else float(roots.max(initial=0))
-        inside = (along + along.T) / 2
-        norm = min(
-            float(np.linalg.norm(inside)), float(np.linalg.norm(floor + scores * roots.max()))
-        )
-        return cls(inside, floor + scores * min(beyond, float(roots.max())), norm)
-
-
-def rounding_angles(
-    values: np.ndarray, floor: np.ndarray, scores: np.ndarray, k: int, level: float
-) -> np.ndarray:
-    """Return the bounds that exact eigenvectors would have for images with these errors, shape (k,).
-
-    Parameters
-    ----------
-    values, floor, scores : arrays of shape (K,)
-        Eigenvalues, and bounds on both parts of the errors of the images (see `certificate`).
-    k : int
-        Number of components.
-    level : float
-        Bound on the largest eigenvalue outside the players.
-    """
-    errors = _Errors.of(values, floor, scores, level)
-    shift = np.full(values.size, errors.norm)
-    return angle_bounds(Block(values, errors.inside, shift, errors.outside, level), k)
 
 
 def tighter(one: Certificate, other: Certificate) -> Certificate:

@@ -8,11 +8,16 @@ from typing import Any
 import jax
 import numpy as np
 
+from eigengame.sharding.gather import gather
 from eigengame.solver.certificate import Certificate
+from eigengame.solver.moments import Moments
 from eigengame.solver.outcome import Status
 from eigengame.solver.passes import Passes
 from eigengame.solver.plan import MOST_PRECISE
 from eigengame.solver.rounding import Rounding
+
+DEVICE_BYTES = 2**30
+"""Bytes that rows, players and products may take in float64 on a device that computes the rows."""
 
 RISK = 1e-3
 """Probability that a certificate does not hold."""
@@ -84,3 +89,30 @@ def converged_status(
 def share_of_risk(look: int) -> float:
     """Return the risk of one draw of probes: 1/2, 1/6, 1/12, ... of the risk, which add up to it."""
     return RISK / (look * (look + 1))
+
+
+def play_rounding(
+    passes: Passes, moments: Moments, rows: int, dtype: Any, largest: float | None = None
+) -> Rounding:
+    """Return the rounding of products in the precision of the updates.
+
+    `largest` is the largest sum of squares of a row, if it is known.
+    """
+    mean, scatter = (gather(one).astype(np.float64) for one in (moments.mean, moments.scatter))
+    columns = scatter + float(moments.weight) * mean**2
+    d, size = passes.source.shape[1], passes.size
+    return Rounding.probable(
+        dtype,
+        d,
+        size,
+        rows / size,
+        float(columns.sum()),
+        largest=largest,
+        feature=float(columns.max(initial=0)),
+    )
+
+
+def measures_in_float64(passes: Passes, players: int) -> bool:
+    """Return whether rows can be read in float64: rows on a device must leave memory for wider ones."""
+    source, d = passes.source, passes.source.shape[1]
+    return not source.on_device or 8 * d * (passes.size + 4 * players) <= DEVICE_BYTES

@@ -36,6 +36,7 @@ from eigengame.solver.certificate import Certificate
 from eigengame.solver.float64_products import orthonormal
 from eigengame.solver.goal import RISK
 from eigengame.solver.plan import MOST_PRECISE
+from eigengame.solver.probes import ProbeImages
 from eigengame.solver.rounding import probe_errors
 from eigengame.solver.stream import Stream, estimate
 
@@ -222,17 +223,7 @@ def _block(stream: Stream, players: np.ndarray, strengths: np.ndarray) -> OnePas
     draws, images = (gather(one).astype(np.float64) for one in stream.probes[:2])
     shares = draws @ players.T
     inside = images @ players.T
-    along, outside = probe_errors(
-        stream.moments,
-        players,
-        strengths,
-        draws,
-        np.sum(draws * images, axis=1),
-        largest=float(stream.probes.largest),
-        rows=stream.rows,
-        batches=int(stream.state.step),
-        dtype=stream.probes.images.dtype,
-    )
+    along, outside = _errors(stream, players, strengths, draws, images)
     return OnePassBlock(
         strengths,
         inside - shares * strengths,
@@ -241,6 +232,40 @@ def _block(stream: Stream, players: np.ndarray, strengths: np.ndarray) -> OnePas
         outside,
         shares,
         RISK,
+    )
+
+
+def probe_images(stream: Stream) -> ProbeImages | None:
+    """Return the products of the probes of a stream in float64 on the host; None without probes."""
+    if stream.probes is None:
+        return None
+    memory = stream.state.memory
+    players, strengths, draws, images = (
+        gather(one).astype(np.float64)
+        for one in (memory.players, memory.strengths, *stream.probes[:2])
+    )
+    return ProbeImages(draws, images, _errors(stream, players, strengths, draws, images)[1])
+
+
+def _errors(
+    stream: Stream,
+    players: np.ndarray,
+    strengths: np.ndarray,
+    draws: np.ndarray,
+    images: np.ndarray,
+) -> tuple[np.ndarray, float]:
+    """Return bounds on the errors of the products, along each player (K,) and as a whole."""
+    assert stream.probes is not None
+    return probe_errors(
+        tuple(map(gather, stream.moments)),
+        players,
+        strengths,
+        draws,
+        np.sum(draws * images, axis=1),
+        largest=float(stream.probes.largest),
+        rows=stream.rows,
+        batches=int(stream.state.step),
+        dtype=stream.probes.images.dtype,
     )
 
 

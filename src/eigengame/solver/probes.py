@@ -26,6 +26,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 from scipy.stats import chi2
@@ -48,6 +49,14 @@ LARGEST_DEGREE = 8
 def draw_probes(seed: int, count: int, d: int) -> np.ndarray:
     """Return Gaussian probes (count, d) in float64."""
     return np.random.default_rng([STREAM, seed]).standard_normal((count, d))
+
+
+class ProbeImages(NamedTuple):
+    """Probes (r, d), their products with M (r, d) from the first pass, and a bound on the error of the products."""
+
+    draws: np.ndarray
+    images: np.ndarray
+    error: float
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,9 @@ import numpy as np
 from eigengame.sharding.gather import gather
 from eigengame.solver import float64_products as float64
 from eigengame.solver.block_products import BlockProducts, multiply, rounded_to
-from eigengame.solver.certificate import Certificate, certificate, rounding_angles, stored, tighter
+from eigengame.solver.certificate import Certificate, certificate, stored, tighter
 from eigengame.solver.goal import RISK, Goal, converged_status, share_of_risk
+from eigengame.solver.image_errors import rounding_angles
 from eigengame.solver.krylov_space import (
     KrylovSpace,
     extended,
@@ -28,15 +29,10 @@ from eigengame.solver.krylov_space import (
     residuals,
     truncated,
 )
-from eigengame.solver.moments import Moments
 from eigengame.solver.outcome import Outcome, Status
-from eigengame.solver.passes import Passes
-from eigengame.solver.probes import Probes, draw_probes
+from eigengame.solver.plan import PROBES
+from eigengame.solver.probes import ProbeImages, Probes, draw_probes
 from eigengame.solver.refine_on_device import Refinement, refine_on_device
-from eigengame.solver.rounding import Rounding
-
-PROBES = 32
-"""Number of random probes."""
 
 ROOM = 0.5
 """Share of the tolerance that rounding may take in passes in the precision of the updates."""
@@ -49,17 +45,6 @@ LOW = 0.75
 
 STALLED = 3
 """Passes without progress after which a refinement ends."""
-
-DEVICE_BYTES = 2**30
-"""Bytes that rows, players and products may take in float64 on a device that computes the rows."""
-
-
-class ProbeImages(NamedTuple):
-    """Probes (r, d), their products with M (r, d) from the first pass, and a bound on the error of the products."""
-
-    draws: np.ndarray
-    images: np.ndarray
-    error: float
 
 
 class _Step(NamedTuple):
@@ -294,9 +279,10 @@ def _level_with(space: KrylovSpace, count: int, level: float) -> float:
     The other directions of the space have values up to that of the next one, and are coupled to the outside by
     their residuals.
     """
-    value = float(space.values[count])
-    coupling = float(np.linalg.norm(residuals(space, len(space.directions))[count:], 2))
-    coupling += float(np.linalg.norm(space.floor[count:]))
+    # Values and residuals are off by the errors of the images.
+    error = float(np.linalg.norm(space.floor[count:]))
+    value = float(space.values[count]) + error
+    coupling = float(np.linalg.norm(residuals(space, len(space.directions))[count:], 2)) + error
     half = (value - level) / 2
     return (value + level) / 2 + math.hypot(half, coupling)
 
@@ -336,30 +322,3 @@ def _progress(before: _Step, after: _Step, k: int) -> bool:
     )
     settled = active.any() and np.max(other.residual[active]) < 0.8 * np.max(one.residual[active])
     return bool(bounds or settled or other.level < 0.95 * one.level)
-
-
-def play_rounding(
-    passes: Passes, moments: Moments, rows: int, dtype: Any, largest: float | None = None
-) -> Rounding:
-    """Return the rounding of products in the precision of the updates.
-
-    `largest` is the largest sum of squares of a row, if it is known.
-    """
-    mean, scatter = (gather(one).astype(np.float64) for one in (moments.mean, moments.scatter))
-    columns = scatter + float(moments.weight) * mean**2
-    d, size = passes.source.shape[1], passes.size
-    return Rounding.probable(
-        dtype,
-        d,
-        size,
-        rows / size,
-        float(columns.sum()),
-        largest=largest,
-        feature=float(columns.max(initial=0)),
-    )
-
-
-def measures_in_float64(passes: Passes, players: int) -> bool:
-    """Return whether rows can be read in float64: rows on a device must leave memory for wider ones."""
-    source, d = passes.source, passes.source.shape[1]
-    return not source.on_device or 8 * d * (passes.size + 4 * players) <= DEVICE_BYTES

@@ -124,7 +124,7 @@ class Rounding:
         if trace > 0 and largest is not None:
             by_row = min(LAMBDA, _excess(max(batches, 1) * largest / trace))
         if trace > 0 and feature is not None:
-            by_feature = min(LAMBDA, _excess(feature / trace))
+            by_feature = min(LAMBDA, _excess(max(batches, 1) * feature / trace))
         scores = by_row * math.sqrt(width + OPERATIONS)
         sums = by_feature * math.sqrt(size + OPERATIONS)
         return cls(scores * unit, (sums + batches) * unit, trace)
@@ -180,7 +180,8 @@ def probe_errors(
     worst case is taken. Two consequences are used. A sum of independent errors, such as that along one player, is
     within $\lambda$ standard deviations. The norm of many errors is close to its expectation: with probability
     $1 - e^{-x}$ its square exceeds that by a factor of at most $1 + 2\sqrt{x\rho} + 2x\rho$, where $\rho$ is the
-    largest share of one row, or of one feature (Laurent and Massart, 2000).
+    largest share of one row, or of one feature (Laurent and Massart, 2000). It may be another row or feature in
+    each batch, so the share is multiplied by the number of batches.
 
     Parameters
     ----------
@@ -213,7 +214,7 @@ def probe_errors(
         return np.zeros(len(players)), 0.0
     batches = max(batches, 1)
     by_row = _excess(batches * largest / trace)
-    by_feature = _excess(float(columns.max()) / trace)
+    by_feature = _excess(batches * float(columns.max()) / trace)
     # One score, relative to the length of its row; one sum over the rows of a batch; sums over batches.
     score = math.sqrt(draws.shape[1] + OPERATIONS) * unit * lengths
     sums = math.sqrt(rows / batches + OPERATIONS) * unit * np.sqrt(np.maximum(values, 0))

@@ -8,15 +8,14 @@ from eigengame.sharding.gather import gather
 from eigengame.solver import stream as streams
 from eigengame.solver.covariance import solve_covariance
 from eigengame.solver.forgetting import faded_passes, refuse_unless_fading
-from eigengame.solver.goal import Goal
-from eigengame.solver.one_pass import certificate_of
+from eigengame.solver.goal import Goal, measures_in_float64, play_rounding
+from eigengame.solver.one_pass import certificate_of, probe_images
 from eigengame.solver.options import Options
 from eigengame.solver.outcome import Outcome, Status
 from eigengame.solver.passes import Passes
 from eigengame.solver.plan import COVARIANCE, Plan
-from eigengame.solver.refine import ProbeImages, measures_in_float64, play_rounding, refine
+from eigengame.solver.refine import refine
 from eigengame.solver.result import Found, Result, rank_bound, result_of, scale_of
-from eigengame.solver.rounding import probe_errors
 from eigengame.solver.row_counts import refuse_unless_counted, refuse_unless_enough
 from eigengame.solver.stepwise import solve_stepwise
 from eigengame.solver.stream import Stream
@@ -79,7 +78,7 @@ def _solve_remembered(plan: Plan, passes: Passes) -> Found:
         route="remembered, then refined",
         used=1,
         values=gather(stream.state.memory.strengths).astype(np.float64),
-        first=_probe_images(stream, goal),
+        first=probe_images(stream) if goal.on_host(stream.state.memory.players) else None,
     )
     stream = streams.gathered(stream, d, passes.placement)
     return Found(
@@ -91,26 +90,6 @@ def _solve_remembered(plan: Plan, passes: Passes) -> Found:
         rows=stream.rows,
         stream=stream,
     )
-
-
-def _probe_images(stream: Stream, goal: Goal) -> ProbeImages | None:
-    """Return the products of the probes with M, in float64 on the host, and a bound on their errors."""
-    players = stream.state.memory.players
-    if stream.probes is None or not goal.on_host(players):
-        return None
-    draws, images = (gather(one).astype(np.float64) for one in stream.probes[:2])
-    _, error = probe_errors(
-        tuple(map(gather, stream.moments)),
-        gather(players).astype(np.float64),
-        gather(stream.state.memory.strengths).astype(np.float64),
-        draws,
-        np.sum(draws * images, axis=1),
-        largest=float(stream.probes.largest),
-        rows=stream.rows,
-        batches=int(stream.state.step),
-        dtype=stream.probes.images.dtype,
-    )
-    return ProbeImages(draws, images, error)
 
 
 def found_in_stream(

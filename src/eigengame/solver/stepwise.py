@@ -18,13 +18,12 @@ from eigengame.linalg.orthonormal import orthonormalise
 from eigengame.sharding.gather import gather
 from eigengame.sharding.placement import Placement
 from eigengame.solver.certify_players import certify_by_one_pass
-from eigengame.solver.goal import Goal
+from eigengame.solver.goal import Goal, measures_in_float64, play_rounding
 from eigengame.solver.moments import add_moments, gathered_moments, no_moments
 from eigengame.solver.options import Options
 from eigengame.solver.outcome import Outcome, Status
 from eigengame.solver.passes import Passes
 from eigengame.solver.plan import Plan
-from eigengame.solver.refine import measures_in_float64, play_rounding
 from eigengame.solver.result import Found, scale_of
 from eigengame.solver.row_counts import refuse_unless_counted
 
