@@ -142,3 +142,8 @@ def chosen_steps(panel: Results) -> dict[str, float]:
 def listed(values: Mapping[str, float], form: str = ".1f") -> str:
     """Format named numbers as a list within a sentence."""
     return ", ".join(f"{name} {value:{form}}" for name, value in values.items())
+
+
+def count_passes(count: int) -> str:
+    """Return a number of passes in words."""
+    return f"{count} pass{'' if count == 1 else 'es'}"

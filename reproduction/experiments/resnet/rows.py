@@ -51,7 +51,7 @@ def open_rows(run: Run, name: str, size: Any, full: Any) -> Opened:
     name : str
         Name of the experiment, for messages.
     size, full : namespace
-        Sizes of this run and of a full run: photographs, copies, side, layers, k, batch, passes.
+        Sizes of this run and of a full run: photographs, copies, side, layers, k, batch.
     """
     folder = folder_of(run.data)
     device = _device(name, full, quick=run.quick)
@@ -83,8 +83,7 @@ def _device(name: str, full: Any, *, quick: bool) -> str:
     if quick or seen == (True, "gpu"):
         return "cuda" if seen == (True, "gpu") else "cpu"
     players = Remembered().players_for(full.k, FEATURES)
-    shape, passes = (full.batch, FEATURES), full.passes
-    needed = estimate_memory(shape, players, 4, DEVICE_BUFFERS, passes=passes, computed=2).total
+    needed = estimate_memory((full.batch, FEATURES), players, 4, DEVICE_BUFFERS, computed=2).total
     # Rows are stored in bfloat16.
     needed += 2 * full.photographs * full.copies * FEATURES
     raise ValueError(

@@ -22,6 +22,7 @@ class StoredRows(RandomAccess):
     """
 
     on_device = True
+    views = True
     slow = False
 
     def __init__(self, source: Source) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from reproduction.base import Claim, Results, Verdict, holds_if
+from reproduction.curves import count_passes
 from reproduction.experiments.scree_text import ratio_claims
 
 PAPERS_ELBOWS = (2, 6)
@@ -124,7 +125,7 @@ def _certified(results: Results) -> Claim:
     k = results["size"]["k"]
     said = "; ".join(
         f"{name}: {one['kind']}, {one['streak']} of {k} within pi/32, the largest bound "
-        f"{max(one['angle']):.2g} rad, in {one['passes']} passes"
+        f"{max(one['angle']):.2g} rad, in {count_passes(one['passes'])}"
         for name, one in seen.items()
     )
     every = all(one["kind"] == "certified" and one["streak"] == k for one in seen.values())

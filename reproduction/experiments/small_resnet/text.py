@@ -7,6 +7,7 @@ import numpy as np
 from eigengame import metrics
 from eigengame.algorithms.frequent_directions import best_shards
 from reproduction.base import Claim, Results, Verdict, holds_if
+from reproduction.curves import count_passes
 
 PAPERS_HOURS = (9, 2)
 """Hours of Frequent Directions and of EigenGame in the paper."""
@@ -118,7 +119,7 @@ def _length(results: Results, game: str) -> str:
     before = found.get("halfway")
     half = "" if before is None else f"{before['streak']} after {before['passes']} passes and "
     return (
-        f"EigenGame has a streak of {half}{found['streak']['certified']} after {found['passes']}: the run is "
+        f"EigenGame has a streak of {half}{found['streak']['certified']} after {count_passes(found['passes'])}: the run is "
         f"{enough} (long enough: all components, or as many as after half of the passes)."
     )
 
@@ -165,7 +166,7 @@ def _certified(results: Results) -> Claim:
     return Claim(
         f"The {k} components that serve as truth are eigenvectors, by the certificate.",
         f"{found['kind'].capitalize()}: {found['streak']} of {k} within pi/32, in "
-        f"{fit['passes']} passes and {duration(fit['seconds'])}.",
+        f"{count_passes(fit['passes'])} and {duration(fit['seconds'])}.",
         holds_if(found["kind"] == "certified" and found["streak"] == k),
         _data(results),
         ours=True,
@@ -181,7 +182,7 @@ def summary(results: Results) -> str:
     """Describe what each method found in which time, and whether deflation is a truth."""
     k, methods = results["size"]["k"], results["methods"]
     listed = "; ".join(
-        f"{name} {one['streak']['certified']} in {one['passes']} passes and {duration(one['seconds'])}"
+        f"{name} {one['streak']['certified']} in {count_passes(one['passes'])} and {duration(one['seconds'])}"
         for name, one in methods.items()
         if name != "certified"
     )

@@ -302,7 +302,7 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
                 f"this fit ({self.outcome_}) left no memory to continue from: fit with algorithm='remembered', or "
                 "clone the estimator to begin a stream."
             )
-        if self.algorithm not in parameters.SOLVER:
+        if self.algorithm not in parameters.SOLVER or self.algorithm == "exact":
             raise ValueError(
                 f"algorithm={self.algorithm!r} cannot be continued batch by batch: use 'remembered', or "
                 "eigengame.play_stream."

@@ -51,7 +51,7 @@ VALUES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
         _optional(lambda value: _integer(1)(value) or (_real(0, 1)(value) and value != 1)),
         "an integer from 1, a share of the variance between 0 and 1, or None",
     ),
-    "algorithm": _one_of("auto", *REGISTRY),
+    "algorithm": _one_of("auto", "exact", *REGISTRY),
     "batch_size": (_auto(_integer(1)), "an integer from 1, or 'auto'"),
     "extra": (_auto(_integer(0)), "an integer from 0, or 'auto'"),
     "rounds": (_auto(_integer(1)), "an integer from 1, or 'auto'"),
@@ -76,7 +76,7 @@ VALUES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
 }
 """For each parameter, a check of its value and a description of valid values."""
 
-SOLVER = ("remembered", "auto")
+SOLVER = ("remembered", "auto", "exact")
 """Algorithms with certificates, forgetting and extra players."""
 
 ONLY_SOLVER = {"tol": None, "forget": 1, "extra": "auto", "rounds": "auto", "probes": "auto"}
@@ -156,7 +156,7 @@ def refuse_changes(began: Mapping[str, Any], given: Mapping[str, Any], k: int) -
         new = given[name]
         same = new == old
         if name == "algorithm":  # a stream of "auto" is one of "remembered"
-            same = same or {new, old} == set(SOLVER)
+            same = same or {new, old} == {"remembered", "auto"}
         if name == "n_components":  # all, or a share, may be named by its number
             same = same or (isinstance(new, Integral) and new == k)
         if not same:

@@ -1,4 +1,4 @@
-"""The routes from passes over data to components: the remembered game, the covariance, and stepwise algorithms."""
+"""The routes from passes over data to components: the remembered game, exact solutions, and stepwise algorithms."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from eigengame.solver.one_pass import certificate_of, probe_images
 from eigengame.solver.options import Options
 from eigengame.solver.outcome import Outcome, Status
 from eigengame.solver.passes import Passes
-from eigengame.solver.plan import COVARIANCE, Plan
+from eigengame.solver.plan import COVARIANCE, ROW_GRAM, Plan
 from eigengame.solver.refine import refine
 from eigengame.solver.result import Found, Result, rank_bound, result_of, scale_of
 from eigengame.solver.row_counts import refuse_unless_counted, refuse_unless_enough
+from eigengame.solver.row_gram import solve_row_gram
 from eigengame.solver.stepwise import solve_stepwise
 from eigengame.solver.stream import Stream
 from eigengame.solver.streaming import stream_pass
@@ -30,6 +31,8 @@ def solve(plan: Plan, passes: Passes, null_level: float = 0.0) -> Result:
         found = _solve_remembered(plan, passes)
     elif plan.route == COVARIANCE:
         found = solve_covariance(plan, passes)
+    elif plan.route == ROW_GRAM:
+        found = solve_row_gram(plan, passes)
     else:
         found = solve_stepwise(plan, passes)
     if found.outcome.status is not Status.STOPPED:

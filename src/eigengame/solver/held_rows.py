@@ -1,0 +1,128 @@
+"""All rows in memory, to be read by panels of columns: for data with few rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy import sparse
+
+from eigengame.game.rows import DenseRows
+from eigengame.game.sparse_rows import SparseRows
+from eigengame.solver.passes import Passes, SourcePasses
+from eigengame.solver.raw_rows import RawRows
+
+PANEL_BYTES = {False: 2**27, True: 2**31}
+"""Bytes of a panel of columns in float64, on a host and on a device with memory of its own."""
+
+
+class Panel(NamedTuple):
+    r"""Some columns of all rows in float64, multiplied by the roots of the weights.
+
+    Attributes
+    ----------
+    columns : slice
+    values : array of shape (n, c)
+        $Z$, about the mean where rows are centred. A NumPy array on a CPU, else on the device.
+    mean : array of shape (c,)
+        Weighted mean in the frame of the rows, whether or not it was subtracted.
+    """
+
+    columns: slice
+    values: Any
+    mean: np.ndarray
+
+
+class HeldRows:
+    """All rows of a source, in the precision of the source.
+
+    Parameters
+    ----------
+    parts : list of RawRows, DenseRows or SparseRows
+        The batches of one pass.
+    rows : int
+        Rows with a weight above 0.
+    width : int
+        Number of features d.
+    """
+
+    def __init__(self, parts: list[Any], rows: int, width: int) -> None:
+        self.parts, self.rows, self.width = parts, rows, width
+        scattered = isinstance(parts[0], SparseRows)
+        roots = [np.sqrt(part.weights) if scattered else part.roots for part in parts]
+        self.roots = np.concatenate([np.asarray(one, np.float64) for one in roots])
+        self.weight = float(np.sum(self.roots**2))
+        self.on_device = jax.default_backend() != "cpu" and not scattered
+        self._entries = _joined(parts, width) if scattered else None
+
+    @classmethod
+    def read(cls, passes: Passes) -> HeldRows:
+        """Read all rows by one pass."""
+        source = passes.source
+        batches = passes.batches if source.on_device else passes.batches.in_float64(None)
+        # Without checkpoints, which would store the data itself.
+        reading = SourcePasses(batches, passes.watchers, passes.record)
+        copied = source.on_device and not source.views
+
+        def hold(carry: tuple[list[Any], int], rows: Any, count: int) -> tuple[list[Any], int]:
+            kept, counted = carry
+            if copied:
+                # The source reuses its memory: the copy must be complete before the next block is requested.
+                values = jnp.array(rows.values, copy=True).block_until_ready()
+                rows = DenseRows(values, rows.roots)
+            return [*kept, rows], counted + count
+
+        parts, rows = reading.fold(hold, ([], 0), task="rows")
+        return cls(parts, rows, source.shape[1])
+
+    def panels(self, *, center: bool) -> Iterator[Panel]:
+        """Iterate over panels of columns; rows are centred if `center`. Needs ``jax.enable_x64(True)``."""
+        step = max(64, PANEL_BYTES[self.on_device] // (8 * len(self.roots)))
+        for begin in range(0, self.width, step):
+            columns = slice(begin, min(begin + step, self.width))
+            yield self._panel(columns, center=center)
+
+    def _panel(self, columns: slice, *, center: bool) -> Panel:
+        """Return a panel; the mean is subtracted twice, so that its own rounding is removed."""
+        library: Any = jnp if self.on_device else np
+        values = library.concatenate(list(self._columns(columns)))
+        roots = library.asarray(self.roots)
+        weight = max(self.weight, np.finfo(float).tiny)
+        mean = roots @ values / weight
+        if center:
+            values = values - roots[:, None] * mean
+            rest = roots @ values / weight
+            values, mean = values - roots[:, None] * rest, mean + rest
+        return Panel(columns, values, np.asarray(mean))
+
+    def _columns(self, columns: slice) -> Iterator[Any]:
+        """Iterate over these columns of the batches, in float64 and in the frame, multiplied by the roots."""
+        if self._entries is not None:
+            yield self.roots[:, None] * self._entries[:, columns].toarray()
+            return
+        for part in self.parts:
+            values = part.values if self.on_device else np.asarray(part.values)
+            values = values[:, columns].astype(np.float64)
+            if isinstance(part, RawRows):
+                # Dense rows are multiplied by the roots already.
+                origin, unit, roots = (
+                    one if self.on_device else np.asarray(one)
+                    for one in (part.origin[columns], part.unit, part.roots)
+                )
+                values = (values - origin) / unit * roots[:, None]
+            yield values
+
+
+def _joined(parts: list[SparseRows], width: int) -> sparse.csc_array:
+    """Return all sparse rows, without weights, as one array that is sliced by columns."""
+    blocks = [
+        sparse.coo_array(
+            (np.asarray(part.entries), (np.asarray(part.row), np.asarray(part.column))),
+            shape=(len(part.weights), width),
+        )
+        for part in parts
+    ]
+    return sparse.vstack(blocks, format="csc")

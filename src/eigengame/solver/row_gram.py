@@ -1,0 +1,259 @@
+r"""The exact route for few rows: the inner products of all rows, and their eigenproblem.
+
+Let $Z$ be the $n$ rows (about their mean, multiplied by the roots of their weights). $K = ZZ^\top$ is small where
+rows are few, and $M = Z^\top Z$ has the same eigenvalues: from $Ku_i = \lambda_iu_i$ follows
+$Mv_i = \lambda_iv_i$ with $v_i = Z^\top u_i/\sigma_i$ and $\sigma_i^2 = \lambda_i$. Everything is in float64, so
+what is left are rounding errors. They are bounded, and part of the certificate:
+
+* Of the rows: $\|\hat Z - Z\| \le \varepsilon$, by their subtraction and by what is left of the mean.
+* Of the inner products: $\|\hat K - K\| \le \delta = \gamma T + 2\sqrt{\lambda_1}\varepsilon + \varepsilon^2$,
+  with $T$ the sum of all squares and $\gamma$ for the longest sum.
+* Of the components: $\sigma_i\hat v_i = Z^\top u_i + f_i$ with $\|f_i\| \le \gamma_n\sqrt T + \varepsilon$.
+
+With $r_i = \hat Ku_i - \hat\lambda_iu_i$ as measured,
+$Z\hat v_i = (\hat\lambda_iu_i + e_i)/\sigma_i$ with $\|e_i\| \le \|r_i\| + \delta + \sqrt{\lambda_1}\|f_i\|$, so
+$M\hat v_i = \hat\lambda_i\hat v_i - \hat\lambda_if_i/\sigma_i + Z^\top e_i/\sigma_i$: errors of sums and of scores in
+the words of `rounding`.
+
+**What is outside.** For any matrix $B$ whose rows are in the span of the players, the largest eigenvalue of $M$
+outside of them is at most $\|Z - B\|^2$. With $B = \sum_iu_i\sigma_i\hat v_i$ that is
+$(\sqrt\mu + \|f\|_F)^2$, where $\mu$ bounds the largest eigenvalue of $K - U\Lambda U^\top$: a Cholesky factor of
+$\tau - (K - U\Lambda U^\top)$ exists only if $\tau$ is such a bound, up to a backward error that is known.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy.linalg import LinAlgError, cholesky, eigh
+
+from eigengame.linalg.products import full_product
+from eigengame.solver.certificate import Certificate, certificate, stored
+from eigengame.solver.goal import converged_status
+from eigengame.solver.held_rows import HeldRows
+from eigengame.solver.moments import Moments
+from eigengame.solver.outcome import Outcome, Status
+from eigengame.solver.passes import Passes
+from eigengame.solver.plan import ROW_GRAM, Plan
+from eigengame.solver.result import Found, rank_bound, scale_of
+from eigengame.solver.rounding import OPERATIONS, UNIT, gamma
+from eigengame.solver.row_counts import refuse_unless_counted
+
+TOL = 1e-3
+"""Angle that counts as converged on this route if no `tol` is given."""
+
+SEPARATE = 64.0
+"""Multiple of the error of an eigenvalue from which its component is computed by itself."""
+
+
+class RowGram(NamedTuple):
+    r"""Inner products of all rows.
+
+    Attributes
+    ----------
+    matrix : array of shape (n, n)
+        $\hat K$, symmetric.
+    moments : Moments
+        Of each feature, in float64.
+    squares : float
+        $T$, the sum of all squares.
+    rows_error : float
+        $\varepsilon$.
+    error : float
+        $\delta$.
+    """
+
+    matrix: np.ndarray
+    moments: Moments
+    squares: float
+    rows_error: float
+    error: float
+
+
+class Players(NamedTuple):
+    r"""Players by the eigenvectors of the inner products, with what bounds their errors.
+
+    Attributes
+    ----------
+    directions : array of shape (K, d)
+        $\hat v$, nearly orthonormal.
+    values : array of shape (K,)
+        $\hat\lambda$, largest first.
+    sums, scores : arrays of shape (K,)
+        Both parts of the errors of $\hat\lambda_i\hat v_i$ as a product with $M$.
+    level : float
+        Bound on the largest eigenvalue outside the players.
+    """
+
+    directions: np.ndarray
+    values: np.ndarray
+    sums: np.ndarray
+    scores: np.ndarray
+    level: float
+
+
+def solve_row_gram(plan: Plan, passes: Passes) -> Found:
+    """Read all rows once, and solve the eigenproblem of their inner products."""
+    options = plan.options
+    held = HeldRows.read(passes)
+    refuse_unless_counted(passes.source.name, held.rows, held.weight, 2)
+    with jax.enable_x64(True):
+        gram = row_gram(held, center=options.center)
+        passes.refuse_unless_finite(gram.moments.scatter)
+        players = solve_players(gram, held, min(plan.players, held.rows), center=options.center)
+        scale, tol = scale_of(gram.moments, held.rows, options), options.tol or TOL
+        found, kept = certified(players, plan.components, scale=scale, tol=tol, dtype=options.dtype)
+    status = converged_status(found, tol, rank_bound(held.rows, held.width, options))
+    return Found(
+        players=kept,
+        values=found.rayleigh * scale,
+        certificate=found,
+        outcome=Outcome(status or Status.FLOOR_REACHED, ROW_GRAM, passes.record.made),
+        moments=gram.moments,
+        rows=held.rows,
+    )
+
+
+def row_gram(held: HeldRows, *, center: bool) -> RowGram:
+    """Return the inner products of all rows, about the mean if `center`."""
+    total: Any = 0.0
+    mean, scatter, left = (np.zeros(held.width) for _ in range(3))
+    longest, count = 0, 0
+    for panel in held.panels(center=center):
+        values, own = panel.values, panel.columns
+        total = total + _product(values, values.T)
+        mean[own], scatter[own] = panel.mean, np.asarray((values**2).sum(axis=0))
+        left[own] = np.asarray(held.roots @ values) if center else 0.0
+        longest, count = max(longest, values.shape[1]), count + 1
+    n, weight, squares = (
+        len(held.roots),
+        max(held.weight, np.finfo(float).tiny),
+        float(scatter.sum()),
+    )
+    # What rows were before their mean was subtracted: their rounding counts too.
+    before = squares + (weight * float(np.sum(mean**2)) if center else 0.0)
+    rest = float(np.linalg.norm(left)) / math.sqrt(weight) if center else 0.0
+    rows_error = (
+        gamma(OPERATIONS) * math.sqrt(before) + rest + gamma(n + OPERATIONS) * math.sqrt(squares)
+    )
+    matrix = np.asarray(total, np.float64)
+    matrix = (matrix + matrix.T) / 2
+    # The norm of all rows is at most the root of the trace, and of the largest sum of absolute values.
+    norm = math.sqrt(min(squares, float(np.abs(matrix).sum(axis=1).max(initial=0))))
+    error = gamma(longest + count + OPERATIONS) * squares + 2 * norm * rows_error + rows_error**2
+    if not center:
+        scatter = np.maximum(scatter - weight * mean**2, 0)
+    moments = Moments(np.float64(weight), mean, scatter)
+    return RowGram(matrix, moments, squares, rows_error, error)
+
+
+def solve_players(gram: RowGram, held: HeldRows, players: int, *, center: bool) -> Players:
+    """Return the first players, by the eigenvectors of the inner products and one more look at the rows."""
+    matrix, n = gram.matrix, len(gram.matrix)
+    values, vectors = _largest(matrix, players + 1)
+    following = float(values[players]) if len(values) > players else 0.0
+    values, vectors = np.maximum(values[:players], 0), vectors[:players]
+    images = vectors @ matrix
+    residuals = np.linalg.norm(images - values[:, None] * vectors, axis=1)
+    residuals += gamma(n + OPERATIONS) * float(np.linalg.norm(matrix))
+    largest = float(values[0] + residuals[0] + gram.error)
+    off = (
+        gamma(n + OPERATIONS) * math.sqrt(gram.squares)
+        + gram.rows_error
+        + 4 * UNIT * math.sqrt(largest)
+    )
+    scores = residuals + gram.error + math.sqrt(largest) * off
+    # Players of small values have lost their digits: they are only kept apart from the others.
+    good = int(np.cumprod(values > SEPARATE * players * (scores + math.sqrt(largest) * off)).sum())
+    level = _outside(
+        gram,
+        values[:good],
+        vectors[:good],
+        residuals[:good],
+        following if good == players else float(values[good]),
+    )
+    level = (math.sqrt(level) + math.sqrt(good) * off) ** 2
+    directions = _directions(held, vectors, center=center)
+    roots = np.sqrt(np.maximum(values, np.finfo(float).tiny))
+    directions[:good] /= roots[:good, None]
+    if good < players:
+        directions[good:] = _apart(directions[good:], directions[:good])
+    sums, scores = values * off / roots, scores / roots
+    sums[good:], scores[good:] = values[good:], math.sqrt(level)
+    return Players(directions, values, sums, scores, level)
+
+
+def certified(
+    players: Players, k: int, *, scale: float, tol: float, dtype: Any
+) -> tuple[Certificate, np.ndarray]:
+    """Return the certificate of the first k players, and all players as they are kept."""
+    own = players.directions
+    found = certificate(
+        own,
+        players.values[:, None] * own,
+        k,
+        floor=players.sums,
+        scores=players.scores,
+        scale=scale,
+        level=players.level if len(own) < own.shape[1] else -math.inf,
+        confidence=1.0,
+        tol=tol,
+    )
+    kept = own.astype(dtype)
+    return stored(found, own, kept), kept
+
+
+def _product(left: Any, right: Any) -> Any:
+    """Return a product in float64. For a matrix and its transpose NumPy computes one half only."""
+    return left @ right if isinstance(left, np.ndarray) else full_product(left, right)
+
+
+def _largest(matrix: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the largest eigenvalues and their eigenvectors, as rows."""
+    n = len(matrix)
+    if jax.default_backend() != "cpu":
+        values, vectors = (np.asarray(one) for one in jnp.linalg.eigh(jnp.asarray(matrix)))
+    else:
+        values, vectors = eigh(matrix, subset_by_index=(max(n - count, 0), n - 1))
+    return values[::-1][:count], np.ascontiguousarray(vectors.T[::-1][:count])
+
+
+def _outside(
+    gram: RowGram, values: np.ndarray, vectors: np.ndarray, residuals: np.ndarray, following: float
+) -> float:
+    r"""Return $\mu$, a bound on the largest eigenvalue of $K$ outside the eigenvectors."""
+    n, count = len(gram.matrix), len(values)
+    rest = gram.matrix - (vectors.T * values) @ vectors
+    uneven = float(np.linalg.norm(vectors @ vectors.T - np.eye(count))) + count * gamma(n)
+    apart = 3 * float(np.linalg.norm(residuals)) + 2 * uneven * float(values.max(initial=0))
+    apart += gamma(count + OPERATIONS) * (float(values.sum()) + float(np.linalg.norm(gram.matrix)))
+    slack = apart + gram.error + UNIT * float(np.linalg.norm(gram.matrix))
+    slack = max(slack, np.finfo(float).tiny)
+    while True:
+        bound = max(following, 0.0) + slack
+        try:
+            cholesky(bound * np.eye(n) - rest, check_finite=False)
+        except LinAlgError:
+            slack *= 4
+            continue
+        return bound * (1 + n * gamma(n + 2)) + apart + gram.error
+
+
+def _directions(held: HeldRows, vectors: np.ndarray, *, center: bool) -> np.ndarray:
+    r"""Return $Z^\top u_i$ for each eigenvector, shape (K, d)."""
+    found = np.empty((len(vectors), held.width))
+    there = jnp.asarray(vectors) if held.on_device else vectors
+    for panel in held.panels(center=center):
+        found[:, panel.columns] = np.asarray(_product(there, panel.values))
+    return found
+
+
+def _apart(directions: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Return orthonormal directions outside the span of the others, close to the given ones where possible."""
+    lengths = np.linalg.norm(directions, axis=1, keepdims=True)
+    directions = directions / np.where(lengths > 0, lengths, 1)
+    return np.linalg.qr(np.concatenate([others, directions]).T)[0].T[len(others) :]
