@@ -82,9 +82,9 @@ def test_compare_rejects_other_features(run, data, model):
     assert (done.code, "12 features" in done.err, "3: give" in done.err) == (1, True, True)
 
 
-def test_algorithms_lists_the_registry_and_auto(run):
+def test_algorithms_lists_the_registry_auto_and_exact(run):
     facts = json.loads(run("algorithms", "--json").out)["algorithms"]
-    assert set(facts) == {"auto", *REGISTRY}
+    assert set(facts) == {"auto", "exact", *REGISTRY}
     assert all(line.endswith(".") for line in facts.values())
     done = run("algorithms")
     assert "covariance" in done.out
@@ -92,7 +92,7 @@ def test_algorithms_lists_the_registry_and_auto(run):
 
 
 def test_the_list_of_algorithms_matches_the_registry():
-    assert list(ALGORITHMS) == ["auto", *REGISTRY]
+    assert list(ALGORITHMS) == ["auto", "exact", *REGISTRY]
 
 
 def test_report_is_written_with_and_without_data(run, model, data):

@@ -119,8 +119,8 @@ def _length(results: Results, game: str) -> str:
     before = found.get("halfway")
     half = "" if before is None else f"{before['streak']} after {before['passes']} passes and "
     return (
-        f"EigenGame has a streak of {half}{found['streak']['certified']} after {count_passes(found['passes'])}: the run is "
-        f"{enough} (long enough: all components, or as many as after half of the passes)."
+        f"EigenGame has a streak of {half}{found['streak']['certified']} after {count_passes(found['passes'])}: "
+        f"the run is {enough} (long enough: all components, or as many as after half of the passes)."
     )
 
 

@@ -13,9 +13,13 @@ EXAMPLES = (
     "eigengame fit data.npy -k 16 --algorithm auto",
 )
 
-AUTO = (
-    "Covariance matrix in one pass if there are few features (route `covariance`), else remembered."
-)
+CHOICES = {
+    "auto": "Exact if that is cheaper, because there are few features or few rows; else remembered.",
+    "exact": (
+        "Eigenproblem of the covariance matrix (route `covariance`) or of the inner products of all rows (route "
+        "`row gram`), in float64 and one pass."
+    ),
+}
 
 
 @handle_errors
@@ -23,7 +27,7 @@ def algorithms(json: Json = False) -> None:
     """List the algorithms, with a one-line description of each."""
     from eigengame.algorithms import REGISTRY
 
-    lines = {"auto": AUTO} | {name: _summary(made.__module__) for name, made in REGISTRY.items()}
+    lines = CHOICES | {name: _summary(made.__module__) for name, made in REGISTRY.items()}
     if json:
         print_json({"algorithms": lines, "default": "remembered"})
         return

@@ -11,6 +11,7 @@ from eigengame.cli.options import options_in_panel
 
 ALGORITHMS = (
     "auto",
+    "exact",
     "remembered",
     "best_response",
     "alpha",
@@ -22,8 +23,8 @@ ALGORITHMS = (
     "krasulina",
     "frequent_directions",
 )
-"""Values of --algorithm: "auto" and the keys of `eigengame.algorithms.REGISTRY`, listed here because `--help` and
-shell completion must not import JAX. A test compares the two."""
+"""Values of --algorithm: "auto", "exact" and the keys of `eigengame.algorithms.REGISTRY`, listed here because
+`--help` and shell completion must not import JAX. A test compares the two."""
 
 _option = options_in_panel("Algorithm")
 

@@ -58,8 +58,9 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
         ``min(n_samples, n_features)``. Components beyond the rank of the data are
         orthonormal to the others, and their variance is 0 up to rounding.
     algorithm : str
-        "remembered" (the default), "auto" (the covariance if that is cheaper, as `outcome_` shows), or any name of
-        `eigengame.algorithms.REGISTRY`.
+        "remembered" (the default); "exact", which solves the eigenproblem of the covariance matrix (few features)
+        or of the inner products of all rows (few rows, which must fit into memory) in float64; "auto", which takes
+        the exact route if that is cheaper, as `outcome_` shows; or any name of `eigengame.algorithms.REGISTRY`.
     batch_size : int or "auto"
         Rows of a batch.
     extra : int or "auto"

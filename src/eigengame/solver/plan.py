@@ -39,6 +39,9 @@ EXACT = "exact"
 MOST_SOLVED = 8192
 """Largest size of the eigenproblem of an exact route."""
 
+EXPECTED_PASSES = 16
+"""Passes that a certificate may take on wide data with a flat spectrum: the exact route may cost as much."""
+
 Space = Literal["score", "gram", "gram with overlaps", "gram on the host"]
 """Space in which the remembered game plays a batch.
 
@@ -263,8 +266,9 @@ def _route(problem: Problem, players: int, rows: int | None, *, shared: bool) ->
         # M takes n d^2 once, the remembered game about 3 n K d in each pass.
         if plain and not source.sparse and source.shape[1] <= 3 * players:
             return COVARIANCE
-        # The inner products take n^2 d once.
-        if plain and not shared and rows is not None and rows <= 3 * players and _rows_fit(source):
+        # The inner products take n^2 d once. Rows that a network computes cost more than these.
+        most = MOST_SOLVED if source.on_device and source.slow else EXPECTED_PASSES * 3 * players
+        if plain and not shared and rows is not None and rows <= most and _rows_fit(source):
             return ROW_GRAM
         return "remembered"
     if algorithm != "remembered" and source.sparse:

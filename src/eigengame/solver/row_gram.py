@@ -12,8 +12,8 @@ what is left are rounding errors. They are bounded, and part of the certificate:
 
 With $r_i = \hat Ku_i - \hat\lambda_iu_i$ as measured,
 $Z\hat v_i = (\hat\lambda_iu_i + e_i)/\sigma_i$ with $\|e_i\| \le \|r_i\| + \delta + \sqrt{\lambda_1}\|f_i\|$, so
-$M\hat v_i = \hat\lambda_i\hat v_i - \hat\lambda_if_i/\sigma_i + Z^\top e_i/\sigma_i$: errors of sums and of scores in
-the words of `rounding`.
+$M\hat v_i = \hat\lambda_i\hat v_i - \hat\lambda_if_i/\sigma_i + Z^\top e_i/\sigma_i$: errors of sums and of scores
+in the words of `rounding`.
 
 **What is outside.** For any matrix $B$ whose rows are in the span of the players, the largest eigenvalue of $M$
 outside of them is at most $\|Z - B\|^2$. With $B = \sum_iu_i\sigma_i\hat v_i$ that is
@@ -119,7 +119,7 @@ def solve_row_gram(plan: Plan, passes: Passes) -> Found:
 
 
 def row_gram(held: HeldRows, *, center: bool) -> RowGram:
-    """Return the inner products of all rows, about the mean if `center`."""
+    """Return the inner products of all rows, about the mean if `center`. Needs ``jax.enable_x64(True)``."""
     total: Any = 0.0
     mean, scatter, left = (np.zeros(held.width) for _ in range(3))
     longest, count = 0, 0
@@ -129,17 +129,13 @@ def row_gram(held: HeldRows, *, center: bool) -> RowGram:
         mean[own], scatter[own] = panel.mean, np.asarray((values**2).sum(axis=0))
         left[own] = np.asarray(held.roots @ values) if center else 0.0
         longest, count = max(longest, values.shape[1]), count + 1
-    n, weight, squares = (
-        len(held.roots),
-        max(held.weight, np.finfo(float).tiny),
-        float(scatter.sum()),
-    )
-    # What rows were before their mean was subtracted: their rounding counts too.
-    before = squares + (weight * float(np.sum(mean**2)) if center else 0.0)
-    rest = float(np.linalg.norm(left)) / math.sqrt(weight) if center else 0.0
-    rows_error = (
-        gamma(OPERATIONS) * math.sqrt(before) + rest + gamma(n + OPERATIONS) * math.sqrt(squares)
-    )
+    weight, squares = max(held.weight, np.finfo(float).tiny), float(scatter.sum())
+    rows_error = gamma(OPERATIONS) * math.sqrt(squares)
+    if center:
+        # What rows were before their mean was subtracted was rounded too, and something of the mean is left.
+        rows_error += gamma(OPERATIONS) * math.sqrt(weight * float(np.sum(mean**2)))
+        rows_error += float(np.linalg.norm(left)) / math.sqrt(weight)
+        rows_error += gamma(len(held.roots) + OPERATIONS) * math.sqrt(squares)
     matrix = np.asarray(total, np.float64)
     matrix = (matrix + matrix.T) / 2
     # The norm of all rows is at most the root of the trace, and of the largest sum of absolute values.
@@ -147,7 +143,7 @@ def row_gram(held: HeldRows, *, center: bool) -> RowGram:
     error = gamma(longest + count + OPERATIONS) * squares + 2 * norm * rows_error + rows_error**2
     if not center:
         scatter = np.maximum(scatter - weight * mean**2, 0)
-    moments = Moments(np.float64(weight), mean, scatter)
+    moments = Moments(*(jnp.asarray(one) for one in (weight, mean, scatter)))
     return RowGram(matrix, moments, squares, rows_error, error)
 
 
@@ -161,29 +157,23 @@ def solve_players(gram: RowGram, held: HeldRows, players: int, *, center: bool) 
     residuals = np.linalg.norm(images - values[:, None] * vectors, axis=1)
     residuals += gamma(n + OPERATIONS) * float(np.linalg.norm(matrix))
     largest = float(values[0] + residuals[0] + gram.error)
-    off = (
-        gamma(n + OPERATIONS) * math.sqrt(gram.squares)
-        + gram.rows_error
-        + 4 * UNIT * math.sqrt(largest)
-    )
+    off = gamma(n + OPERATIONS) * math.sqrt(gram.squares) + gram.rows_error
+    off += 4 * UNIT * math.sqrt(largest)
     scores = residuals + gram.error + math.sqrt(largest) * off
-    # Players of small values have lost their digits: they are only kept apart from the others.
+    # Where a value is not much larger than its error, nothing is left of the direction but that it is outside the
+    # others.
     good = int(np.cumprod(values > SEPARATE * players * (scores + math.sqrt(largest) * off)).sum())
-    level = _outside(
-        gram,
-        values[:good],
-        vectors[:good],
-        residuals[:good],
-        following if good == players else float(values[good]),
-    )
+    following = float(values[good]) if good < players else following
+    level = _outside(gram, values[:good], vectors[:good], residuals[:good], following)
     level = (math.sqrt(level) + math.sqrt(good) * off) ** 2
     directions = _directions(held, vectors, center=center)
     roots = np.sqrt(np.maximum(values, np.finfo(float).tiny))
     directions[:good] /= roots[:good, None]
+    sums, scores = values * off / roots, scores / roots
     if good < players:
         directions[good:] = _apart(directions[good:], directions[:good])
-    sums, scores = values * off / roots, scores / roots
-    sums[good:], scores[good:] = values[good:], math.sqrt(level)
+        uneven = math.sqrt(players) * gamma(8.0 * players * held.width)
+        sums[good:], scores[good:] = values[good:], math.sqrt(level) + uneven * math.sqrt(largest)
     return Players(directions, values, sums, scores, level)
 
 
