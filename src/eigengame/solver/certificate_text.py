@@ -131,10 +131,13 @@ def notes(found: Certificate) -> list[str]:
         which = [i for i, one in enumerate(listed) if one.cause == cause]
         reason = _reason(found, cause, which[0] if len(which) == 1 else None)
         said.append(f"{ranks(which)} without a bound: {reason}")
+    if "probes" in causes and any(one.known == "estimate" for one in listed):
+        said.append(
+            "the estimates are rotations during the second half of the rows, which can be much too large"
+        )
     if "probes" in causes:
         said.append(
-            "the estimates are rotations during the second half of the rows, which can be much too large; merged "
-            "models keep their probes if these were drawn with the same random_state and dtype"
+            "merged models keep their probes if these were drawn with the same random_state and dtype"
         )
     return said
 
