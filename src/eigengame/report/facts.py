@@ -39,7 +39,7 @@ def components(model: Any) -> dict[str, list[Any]]:
         "variance": json_numbers(model.explained_variance_),
         "share": json_numbers(model.explained_variance_ratio_),
         "residual": json_numbers(bounds.residual),
-        "gap": json_numbers(bounds.gap),
+        "gap": json_numbers(np.where(bounds.gap > 0, bounds.gap, math.nan)),
         "angle": json_numbers([one.angle if one.bounded else math.nan for one in found]),
         "estimate": json_numbers(
             missing if guesses is None else np.where(guesses < math.pi / 2, guesses, math.nan)

@@ -4,11 +4,11 @@ const COLUMNS = [
   { name: "component", of: (i) => i + 1, text: (i) => `${i + 1}` },
   { name: "variance", of: (i) => report.components.variance[i] },
   { name: "share", of: (i) => report.components.share[i], text: (i) => percent(report.components.share[i]) },
-  { name: "residual", of: (i) => report.components.residual[i], digits: 3 },
-  { name: "gap", of: (i) => report.components.gap[i], digits: 3 },
   { name: "bound (rad)", of: (i) => report.components.angle[i], digits: 2 },
   { name: "estimate (rad)", of: (i) => report.components.estimate[i], digits: 2, optional: true },
   { name: "kind", of: (i) => report.components.kind[i], text: (i) => report.components.kind[i], words: true },
+  { name: "residual", of: (i) => report.components.residual[i], digits: 3 },
+  { name: "gap", of: (i) => report.components.gap[i], digits: 3 },
   { name: "reason", of: (i) => report.components.reason[i] || null, text: (i) => report.components.reason[i], words: true, optional: true },
 ];
 
@@ -23,7 +23,7 @@ function drawTable(card, copy) {
   );
   const body = el("tbody", {}, ...rows);
   const headings = names.map((name, c) =>
-    el("th", { scope: "col", class: columns[c].words ? name : null, "aria-sort": c === 0 ? "ascending" : "none" },
+    el("th", { scope: "col", class: name.split(" ")[0], "aria-sort": c === 0 ? "ascending" : "none" },
       el("button", { type: "button", onclick: () => sortBy(c) }, name)),
   );
   let order = rows.map((_, i) => i);

@@ -66,7 +66,7 @@ function drawAngle(card) {
   const guesses = values.filter((value, i) => value !== null && angle[i] === null).length;
   const title = !guesses ? "Angle bounds" : bounds ? "Angle bounds and estimates" : "Estimated angles (no bounds)";
   const sentences = [
-    bounds ? "Filled marks: upper bounds on the angle to the true component, in radians." : "",
+    bounds ? `${guesses ? "Filled marks: upper" : "Upper"} bounds on the angle to the true component, in radians.` : "",
     guesses ? "Open diamonds: estimates in radians; there is no bound, and the angle can be larger (dotted)." : "",
   ];
   card.querySelector("h3").textContent = title;
