@@ -69,3 +69,10 @@ def test_the_advice_is_about_missing_bounds_and_json_has_kinds_and_reasons(run, 
     assert found["kinds"] == ["estimate"] * K
     assert found["reasons"] == ["without probes, one pass measures no angle"] * K
     assert found["advice"] == EigenGamePCA.load("data.safetensors").certificate_.advice
+
+
+def test_extra_players_are_an_option(run, data):
+    done = run("fit", data, "-k", K, "--extra", 5, "--algorithm", "remembered", "-q")
+    assert done.code == 0, done.err
+    assert EigenGamePCA.load("data.safetensors").extra == 5
+    assert run("fit", data, "-k", K, "--extra", "few", "-o", "m.safetensors").code == 2

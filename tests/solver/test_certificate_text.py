@@ -57,9 +57,7 @@ def test_the_reason_is_the_condition_that_failed():
         clear = s[i] > level + 3 * error
         assert (cause == "level") == (not clear)
         if cause == "gap":
-            apart = [
-                s[q] - s[q + 1] > 2 * error for q in range(i, 15) if s[q] > level + 3 * error
-            ]
+            apart = [s[q] - s[q + 1] > 2 * error for q in range(i, 15) if s[q] > level + 3 * error]
             assert not any(apart)
     scale = s[0] / found.rayleigh[0]
     assert f"{(level + 2 * error) / scale:.3g}" in found.findings()[causes.index("level")].reason

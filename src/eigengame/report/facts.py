@@ -57,7 +57,9 @@ def certificate(bounds: Certificate, tol: float | None) -> dict[str, Any]:
     return {
         "kind": bounds.kind,
         "measured": bounds.kind != "estimate",
-        "words": f"{_sentence(meaning(bounds))} {_sentence(counts(bounds, tol))}".replace("pi/32", "π/32"),
+        "words": f"{_sentence(meaning(bounds))} {_sentence(counts(bounds, tol))}".replace(
+            "pi/32", "π/32"
+        ),
         "tol": tol,
         "explained": EXPLANATIONS[bounds.kind],
         "notes": [_sentence(note) for note in bounds.notes()],

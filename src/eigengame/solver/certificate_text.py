@@ -149,7 +149,9 @@ def advice(found: Certificate) -> str:
         return f"Fit with probes=32, or {again}, to have bounds."
     if found.estimate is None or all(one.bounded for one in findings(found)):
         return ""
-    return f"{again.capitalize()}, or fit with more probes, to bound more components."
+    return (
+        f"{again.capitalize()}, or fit with more extra players (extra), to bound more components."
+    )
 
 
 def table(found: Certificate) -> str:

@@ -175,7 +175,11 @@ def refuse_unless_fits(
     shared = memory.total + here if jax.devices()[0].platform == "cpu" else memory.total
     for needed, free in ((shared, available()), (here, free_memory())):
         if free is not None and needed > free:
-            fewer = ", fewer probes or passes (such as passes=4)" if memory.certificate > memory.total else ""
+            fewer = (
+                ", fewer probes or passes (such as passes=4)"
+                if memory.certificate > memory.total
+                else ""
+            )
             raise MemoryError(
                 f"the fit would take {memory}, but {_text(free)} is free: use a smaller batch_size (it is "
                 f"{batch}), "
