@@ -41,7 +41,7 @@ def test_every_component_has_a_kind_and_estimates_are_named(capsys, monkeypatch)
         ["≤", "0.2", "certified"],
         ["~", "0.02", "estimate", "(gap)"],
     ]
-    said = " ".join(sum(lines[5:], []))
+    said = " ".join(" ".join(line) for line in lines[5:])
     assert "1 of 3 components within pi/32, 1 within a larger angle, 1 without a bound" in said
     assert "~ is an estimate, which guarantees nothing" in said
 
