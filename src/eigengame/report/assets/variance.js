@@ -24,7 +24,7 @@ function anglePair(i) {
 }
 
 function drawScree(card) {
-  card.querySelector(".note").textContent = "Colour: bound on the angle to the true component. Grey: no bound.";
+  card.querySelector(".note").textContent = "Colour: bound on the angle. Grey: no bound.";
   const { variance } = report.components;
   let log = false;
   const host = card.querySelector(".plot");
