@@ -1,12 +1,18 @@
 """The documentation lists every page and every public name."""
 
+import contextlib
 import importlib
+import io
 import re
 from pathlib import Path
+
+import pytest
 
 import eigengame
 
 DOCS = Path(__file__).parents[1] / "docs"
+
+NUMBER = r"\d+\.?\d*(?:e-\d+)?"
 
 
 def documented():
@@ -37,3 +43,15 @@ def test_every_name_on_the_api_pages_exists():
 def test_every_page_is_in_the_navigation():
     listed = re.findall(r": (\S+\.md)$", (DOCS.parent / "mkdocs.yml").read_text(), re.M)
     assert sorted(listed) == sorted(str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md"))
+
+
+def test_the_example_of_a_certificate_is_real_output():
+    page = (DOCS / "certificate.md").read_text()
+    program, printed = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", page, re.S)[0]
+    with contextlib.redirect_stdout(io.StringIO()) as output:
+        exec(program, {})
+    said = output.getvalue()
+    assert re.sub(NUMBER, "#", said).split() == re.sub(NUMBER, "#", printed).split()
+    # Digits that are not shown may differ between processors.
+    found, written = ([float(one) for one in re.findall(NUMBER, text)] for text in (said, printed))
+    assert found == pytest.approx(written, rel=0.1)

@@ -215,7 +215,7 @@ class TensorBoard(ThrottledWatcher):
 
 def _format_figures(at: Progress) -> dict[str, str]:
     """Return the figures of a pass as short texts."""
-    formats = {"variance": "{:.1%}", "streak": "~{:.0f}"}
+    formats = {"variance": "{:.1%}", "streak": "about {:.0f} (estimate)"}
     figures = at.tell()
     return {name: formats[name].format(figures[name]) for name in formats if name in figures}
 

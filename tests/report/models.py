@@ -4,6 +4,7 @@ import base64
 import json
 import math
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -46,6 +47,19 @@ def make_model(k=3, d=12, kind="certified", seed=0):
     )
     outcome = Status.CONVERGED if measured else Status.STREAM_ENDED
     model.outcome_ = Outcome(outcome, "remembered", model.n_passes_)
+    return model
+
+
+def make_partly_certified_model():
+    """Return a model after one pass: bounds for four of six components, estimates for all."""
+    model = make_model(k=6)
+    angle = np.array([0.01, 0.2, 0.6, 1e-3, math.pi / 2, math.pi / 2])
+    model.certificate_ = replace(
+        model.certificate_,
+        angle=angle,
+        level=0.18,
+        estimate=np.array([1e-3, 0.01, 0.02, 1e-4, 0.03, 0.04]),
+    )
     return model
 
 

@@ -12,7 +12,7 @@ from PIL import Image
 from sklearn.datasets import load_digits
 
 from eigengame.report import write_report
-from tests.report.models import HOSTILE, make_layered_model, make_model
+from tests.report.models import HOSTILE, make_layered_model, make_model, make_partly_certified_model
 
 selenium = pytest.importorskip("selenium", reason="selenium is not installed: pip install selenium")
 
@@ -70,6 +70,7 @@ def pages(tmp_path_factory, fitted):
             labels=rows[:, 0], feature_names=[f"a rather long name of feature {i}" for i in range(12)],
         ),
         "one": write_report(make_model(k=1), folder / "one.html", data=rows),
+        "partly": write_report(make_partly_certified_model(), folder / "partly.html"),
         "layers": write_report(make_layered_model(), folder / "layers.html"),
         "many": write_report(make_model(k=200, d=210), folder / "many.html"),
         "colour": write_report(make_model(k=5, d=300), folder / "colour.html", image_shape=(10, 10, 3)),
@@ -169,6 +170,49 @@ def test_an_estimate_has_no_levels_of_trust_and_explains_missing_penalties(visit
     assert not browser.find_elements(By.CSS_SELECTOR, ".bar.near, .bar.rough, .bar.unsure")
     assert "Not measured" in find(browser, "#penalty .plot").text
     assert "nothing is guaranteed" in find(browser, "#verdict").text
+
+
+def test_bounds_and_estimates_have_distinct_marks(visit):
+    browser = visit("partly")
+    marks = browser.find_elements(By.CSS_SELECTOR, "#angle .mark")
+    assert [mark.get_attribute("class") for mark in marks] == [
+        "mark near", "mark rough", "mark unsure", "mark near", "mark unmeasured", "mark unmeasured",
+    ]  # fmt: skip
+    styles = browser.execute_script(
+        "return [...document.querySelectorAll('#angle .mark')].map(m => [m.tagName, getComputedStyle(m).fill])"
+    )
+    assert tuple(styles[4]) not in [tuple(style) for style in styles[:4]]
+    assert len(browser.find_elements(By.CSS_SELECTOR, "#angle .stem")) == 2
+    assert "estimates" in find(browser, "#angle figcaption").text
+    lines = [line.text for line in browser.find_elements(By.CSS_SELECTOR, ".reference-text")]
+    assert lines[:2] == ["π/32", "π/8"]
+
+
+def test_the_requested_tolerance_is_a_line(visit):
+    browser = visit("digits")
+    lines = [line.text for line in browser.find_elements(By.CSS_SELECTOR, "#angle .reference-text")]
+    assert lines == ["tol", "π/8"]
+    assert "tol (0.001 rad)" in find(browser, "#trust").text
+
+
+def test_the_reason_of_a_missing_bound_is_in_tooltip_and_table(visit):
+    browser = visit("partly")
+    chart = find(browser, "#angle svg")
+    hover(browser, chart, across=int(chart.size["width"] * 0.4) - 10)
+    shown = find(browser, "#tip").text
+    assert "Component 6" in shown
+    assert "estimate, no bound" in shown
+    assert "may have been missed" in shown
+    cells = [
+        row.find_elements(By.TAG_NAME, "td")
+        for row in browser.find_elements(By.CSS_SELECTOR, "#table tbody tr")
+    ]
+    assert [cells[i][5].text for i in (0, 5)] == ["certified", "estimate (level)"]
+    assert [cells[i][-1].text != "" for i in (0, 5)] == [False, True]
+    assert cells[5][3].text == "–"
+    heads = browser.find_elements(By.CSS_SELECTOR, "#table th button")
+    cut = "return arguments[0].scrollWidth > arguments[0].clientWidth"
+    assert not any(browser.execute_script(cut, head) for head in heads)
 
 
 def test_without_data_the_page_explains_how_to_get_the_scatter_plot(visit):

@@ -42,11 +42,15 @@ def test_the_page_contains_the_main_facts(target):
         "advice": "Nothing to do.",
     }
     assert content["certificate"]["kind"] == "certified"
-    assert content["certificate"]["words"] == "Certified with probability 0.999"
+    assert content["certificate"]["words"] == (
+        "Certified with probability 0.999. 2 of 3 components within π/32, 1 without a bound."
+    )
     np.testing.assert_allclose(
         content["components"]["share"], model.explained_variance_ratio_, rtol=1e-4
     )
-    np.testing.assert_allclose(content["components"]["angle"], model.certificate_.angle, rtol=1e-4)
+    *bounds, last = content["components"]["angle"]
+    np.testing.assert_allclose(bounds, model.certificate_.angle[:-1], rtol=1e-4)
+    assert last is None  # pi/2 is no bound
     run = dict(content["run"])
     assert run["Route"] == "remembered"
     assert run["Source"] == "not recorded"

@@ -45,7 +45,7 @@ def _check_batch_size(text: str) -> str:
     return text
 
 
-def _check_probes(text: str) -> str:
+def _check_number(text: str) -> str:
     if text != "auto" and not text.isdecimal():
         raise typer.BadParameter(f"{text!r}: give a whole number from 0, or auto.")
     return text
@@ -66,10 +66,18 @@ class EstimatorOptions:
     batch_size: Annotated[
         str, _option(callback=_check_batch_size, metavar="ROWS", help="Rows per update, or auto.")
     ] = "auto"
+    extra: Annotated[
+        str,
+        _option(
+            callback=_check_number,
+            metavar="NUMBER",
+            help="Players beside those of the components, or auto; more of them improve accuracy and bounds.",
+        ),
+    ] = "auto"
     probes: Annotated[
         str,
         _option(
-            callback=_check_probes,
+            callback=_check_number,
             metavar="NUMBER",
             help="Random probes that certify the components, or auto; 0 saves their time.",
         ),
@@ -115,7 +123,7 @@ class EstimatorOptions:
         """Return the keyword arguments of `EigenGamePCA`."""
         parameters = asdict(self)
         parameters["random_state"] = parameters.pop("seed")
-        for name in ("batch_size", "probes"):
+        for name in ("batch_size", "extra", "probes"):
             if parameters[name] != "auto":
                 parameters[name] = int(parameters[name])
         return parameters

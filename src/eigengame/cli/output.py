@@ -10,10 +10,7 @@ from dataclasses import asdict
 from typing import Any
 
 MAX_ROWS = 32
-"""Maximum number of rows in a table; JSON output is complete."""
-
-UNKNOWN = math.pi / 2
-"""Angle bound of a component for which the certificate gives no information."""
+"""Maximum number of rows in a table that does not choose its rows; JSON output is complete."""
 
 
 def print_json(facts: Mapping[str, Any]) -> None:
@@ -21,8 +18,10 @@ def print_json(facts: Mapping[str, Any]) -> None:
     print(json.dumps(_as_json(facts), allow_nan=False))
 
 
-def print_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print at most `MAX_ROWS` rows as a table, with columns of numbers aligned right."""
+def print_table(
+    headings: Sequence[str], rows: Iterable[Sequence[str]], most: int = MAX_ROWS
+) -> None:
+    """Print at most `most` rows as a table, with columns of numbers aligned right."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -30,51 +29,54 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     rows = list(rows)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for i, heading in enumerate(headings):
-        numbers = all(row[i][:1] in "0123456789-~≤" for row in rows if row[i])
+        numbers = all(row[i][:1] in "0123456789.-~≤" for row in rows if row[i])
         table.add_column(heading, justify="right" if numbers else "left")
-    for row in rows[:MAX_ROWS]:
+    for row in rows[:most]:
         table.add_row(*row)
     Console(highlight=False, markup=False).print(table)
-    if len(rows) > MAX_ROWS:
-        print(f"... and {len(rows) - MAX_ROWS} more: --json prints all of them.")
+    if len(rows) > most:
+        print(f"... and {len(rows) - most} more: --json prints all of them.")
 
 
 def print_components(model: Any) -> None:
-    """Print the variance, share and angle bound of each component."""
-    certificate = model.certificate_
-    sign = "~" if certificate.kind == "estimate" else "≤"
-    guesses = certificate.angle if certificate.estimate is None else certificate.estimate
-    angles = [
-        f"{sign} {angle:.2g}"
-        if angle < UNKNOWN
-        else (f"~ {guess:.2g}" if guess < UNKNOWN else "unknown")
-        for angle, guess in zip(certificate.angle, guesses, strict=True)
-    ]
-    print_table(
-        ("component", "variance", "share", "cumulative", "angle (rad)"),
-        [
-            (str(i + 1), f"{variance:.4g}", f"{share:.2%}", f"{total:.2%}", angle)
-            for i, (variance, share, total, angle) in enumerate(
-                zip(
-                    model.explained_variance_,
-                    model.explained_variance_ratio_,
-                    model.explained_variance_ratio_.cumsum(),
-                    angles,
-                    strict=True,
-                )
+    """Print variance, share, angle and kind of bound of each component, and what the kinds mean."""
+    from eigengame.solver.certificate_text import counts, meaning, shown_components
+
+    certificate, tol = model.certificate_, model.tol
+    findings = certificate.findings()
+    share = model.explained_variance_ratio_
+    total = share.cumsum()
+    shown = shown_components(findings)
+    rows, last = [], -1
+    for i in shown:
+        if i > last + 1:
+            rows.append(("...", "", "", "", "", ""))
+        rows.append(
+            (
+                str(i + 1),
+                f"{model.explained_variance_[i]:.4g}",
+                f"{share[i]:.2%}",
+                f"{total[i]:.2%}",
+                findings[i].angle_text("≤"),
+                findings[i].kind,
             )
-        ],
-    )
-    words = str(certificate).splitlines()[0]
-    print(f"Angles: {words}{', ~ are estimates' if certificate.estimate is not None else ''}.")
+        )
+        last = i
+    headings = ("component", "variance", "share", "cumulative", "angle (rad)", "kind")
+    print_table(headings, rows, most=len(rows))
+    if left := len(findings) - len(shown):
+        print(f"{left} components are not shown: --json prints all of them.")
+    print(f"Angles: {meaning(certificate)}; {counts(certificate, tol)}.")
+    if certificate.kind != "estimate" and any(one.known == "estimate" for one in findings):
+        print("~ is an estimate, which guarantees nothing.")
     for note in certificate.notes():
         print(f"Note: {note}.")
 
 
 def print_outcome(model: Any) -> None:
-    """Print the outcome of a fit and the advice that belongs to it."""
+    """Print the outcome of a fit and what to do next."""
     print(f"Outcome: {model.outcome_}.")
-    print(f"Next: {model.outcome_.advice}")
+    print(f"Next: {model.certificate_.advice or model.outcome_.advice}")
 
 
 def model_summary(model: Any) -> dict[str, Any]:
@@ -91,7 +93,10 @@ def model_summary(model: Any) -> dict[str, Any]:
             "confidence": certificate.confidence,
             "angle": certificate.angle,
             "estimate": certificate.estimate,
+            "kinds": [one.kind for one in certificate.findings()],
+            "reasons": [one.reason for one in certificate.findings()],
             "notes": certificate.notes(),
+            "advice": certificate.advice,
             "clusters": [asdict(cluster) for cluster in certificate.clusters],
         },
         "outcome": {

@@ -11,47 +11,59 @@ import numpy as np
 from eigengame._version import __version__
 from eigengame.model_file import provenance
 from eigengame.solver.certificate import Certificate
+from eigengame.solver.certificate_text import counts, meaning
 
 EXPLANATIONS = {
     "certified": (
-        "Every component was compared with all rows, and random probes checked that no direction of larger "
-        "variance was missed."
+        "The bounds are measured on all rows, and include directions of larger variance that may have been missed. "
+        "A component without a bound has only an estimate, which guarantees nothing."
     ),
     "conditional": (
-        "Every component was measured on all rows, but there was no search for directions of larger variance: the "
-        "bounds hold if none was missed."
+        "The bounds are measured on all rows, but there was no search for directions of larger variance: they hold "
+        "if none was missed."
     ),
     "estimate": (
-        "The data was read only once, so no bound was measured. Fit with tol or passes, or call certify(data), to "
-        "measure bounds."
+        "The data was read only once, without random probes, so no bound was measured. Estimates guarantee nothing."
     ),
 }
 """Explanation of each kind of certificate."""
 
 
-def components(model: Any) -> dict[str, list[float | None]]:
-    """Return the numbers of each component; None if not measured."""
+def components(model: Any) -> dict[str, list[Any]]:
+    """Return the numbers of each component, None if not measured, and the kind of its bound."""
     bounds = model.certificate_
+    found = bounds.findings()
+    guesses = bounds.angle if bounds.kind == "estimate" else bounds.estimate
+    missing = [math.nan] * len(found)
     return {
         "variance": json_numbers(model.explained_variance_),
         "share": json_numbers(model.explained_variance_ratio_),
         "residual": json_numbers(bounds.residual),
-        "gap": json_numbers(bounds.gap),
-        "angle": json_numbers(bounds.angle),
+        "gap": json_numbers(np.where(bounds.gap > 0, bounds.gap, math.nan)),
+        "angle": json_numbers([one.angle if one.bounded else math.nan for one in found]),
+        "estimate": json_numbers(
+            missing if guesses is None else np.where(guesses < math.pi / 2, guesses, math.nan)
+        ),
+        "span": [one.span for one in found],
+        "kind": [one.kind for one in found],
+        "reason": [_sentence(one.reason) for one in found],
         "paper": json_numbers(bounds.gradient_angle),
         "penalty": json_numbers(bounds.penalty_ratio),
     }
 
 
-def certificate(bounds: Certificate) -> dict[str, Any]:
-    """Return the kind of a certificate and its explanation."""
-    words = str(bounds).splitlines()[0]
+def certificate(bounds: Certificate, tol: float | None) -> dict[str, Any]:
+    """Return the kind of a certificate, its explanation, and how many components are within `tol`."""
     return {
         "kind": bounds.kind,
         "measured": bounds.kind != "estimate",
-        "words": words[0].upper() + words[1:],
+        "words": f"{_sentence(meaning(bounds))} {_sentence(counts(bounds, tol))}".replace(
+            "pi/32", "π/32"
+        ),
+        "tol": tol,
         "explained": EXPLANATIONS[bounds.kind],
-        "notes": [note[0].upper() + note[1:] + "." for note in bounds.notes()],
+        "notes": [_sentence(note) for note in bounds.notes()],
+        "advice": bounds.advice,
     }
 
 
@@ -75,7 +87,7 @@ def run(model: Any) -> list[list[str]]:
         ("Passes over the data", model.n_passes_),
         ("Route", model.outcome_.route),
         ("Outcome", model.outcome_.status),
-        ("Certificate", str(bounds).splitlines()[0]),
+        ("Certificate", meaning(bounds)),
         ("Variance of any missed direction", _missed_variance(bounds)),
         ("Mean residual variance", _format_number(model.noise_variance_)),
         *_source(origin.get("source")),
@@ -117,6 +129,11 @@ def json_numbers(values: Any) -> list[float | None]:
         float(f"{value:.5g}") if math.isfinite(value) else None
         for value in np.asarray(values, np.float64)
     ]
+
+
+def _sentence(text: str) -> str:
+    """Return a text as a sentence; an empty one stays empty."""
+    return text and f"{text[0].upper()}{text[1:]}."
 
 
 def _source(source: Any) -> list[tuple[str, Any]]:

@@ -20,7 +20,9 @@ import numpy as np
 
 from eigengame.game import theory
 from eigengame.metrics import angular_error
+from eigengame.solver import certificate_text
 from eigengame.solver.bounds import Block, angle_bounds
+from eigengame.solver.certificate_text import Finding
 from eigengame.solver.clusters import INSEPARABLE, Cluster, find_clusters
 from eigengame.solver.image_errors import ImageErrors
 from eigengame.solver.rounding import gamma
@@ -60,6 +62,10 @@ class Certificate:
         Groups of components that cannot be separated, but whose span is determined.
     estimate : array of shape (k,), optional
         Estimate of each angle after one pass. It guarantees nothing.
+    coupling : float
+        After one pass, bound on the error of each variance as an eigenvalue (`eigengame.solver.one_pass`).
+    separated : int, optional
+        After one pass, number of leading components whose variances are certain to be the largest.
     """
 
     kind: Kind
@@ -75,6 +81,8 @@ class Certificate:
     powers: int = field(default=0)
     clusters: tuple[Cluster, ...] = field(default=())
     estimate: np.ndarray | None = field(default=None)
+    coupling: float = field(default=0.0)
+    separated: int | None = field(default=None)
 
     @property
     def group_angle(self) -> np.ndarray:
@@ -103,57 +111,25 @@ class Certificate:
             residual=self.residual * factor,
             gap=self.gap * factor,
             level=self.level * factor,
+            coupling=self.coupling * factor,
             clusters=tuple(replace(one, gap=one.gap * factor) for one in self.clusters),
         )
 
-    def __str__(self) -> str:
-        meaning = {
-            "certified": f"certified with probability {self.confidence:.4g}",
-            "conditional": "measured; holds if no larger direction was missed",
-            "estimate": "an estimate from one pass, nothing is guaranteed",
-        }[self.kind]
-        heading = f"{'component':>9} {'variance':>11} {'residual':>10} {'gap':>10} {'angle':>9}"
-        columns = [self.rayleigh, self.residual, self.gap, self.angle]
-        if self.estimate is not None:
-            heading += f" {'estimate':>9}"
-            columns.append(self.estimate)
-        lines = [meaning, heading]
-        for i, row in enumerate(zip(*columns, strict=True), start=1):
-            last = "".join(f" {value:>9.2g}" for value in row[3:])
-            lines.append(f"{i:>9} {row[0]:>11.4g} {row[1]:>10.2g} {row[2]:>10.2g}{last}")
-        return "\n".join([*lines, *self.notes()])
+    def findings(self) -> list[Finding]:
+        """Return kind, angle and reason of each component."""
+        return certificate_text.findings(self)
 
     def notes(self) -> list[str]:
-        """Return a sentence about each cluster, and one about the components without a bound after one pass."""
-        found = [cluster.describe(len(self.angle)) for cluster in self.clusters]
-        if self.kind == "estimate":
-            found.append(
-                "without probes nothing bounds these angles: fit with probes, and merge only models that were "
-                "fitted with the same random_state and dtype"
-            )
-        if self.estimate is None:
-            return found
-        open_ = self.angle >= math.pi / 2
-        low = open_ & (self.rayleigh <= self.level) & (self.level > 0)
-        if low.any():
-            found.append(
-                f"{_ranks(low)} without a bound: a direction of variance up to {self.level:.3g} may have been "
-                "missed in one pass"
-            )
-        if (close := open_ & ~low).any():
-            found.append(
-                f"{_ranks(close)} without a bound: the gap to the nearest variance is too small for the residual "
-                "after one pass"
-            )
-        return found
+        """Return sentences about clusters, and about components without a bound."""
+        return certificate_text.notes(self)
 
+    @property
+    def advice(self) -> str:
+        """What to do about missing bounds after one pass; empty if there is nothing to say."""
+        return certificate_text.advice(self)
 
-def _ranks(chosen: np.ndarray) -> str:
-    """Return the chosen components in words, numbered from 1."""
-    ranks = np.flatnonzero(chosen) + 1
-    runs = np.split(ranks, np.flatnonzero(np.diff(ranks) > 1) + 1)
-    parts = [f"{run[0]}" if len(run) == 1 else f"{run[0]} to {run[-1]}" for run in runs]
-    return f"component{'s' if len(ranks) > 1 else ''} {', '.join(parts)}"
+    def __str__(self) -> str:
+        return certificate_text.table(self)
 
 
 def certificate(

@@ -19,6 +19,15 @@ FRESH = 1e-3
 """Least squared length of a direction, of unit residuals, that counts as independent of the others."""
 
 
+MOST_SPACE = 2**27
+"""Largest size of the directions of a Krylov space: 1 GiB, and as much again for their products."""
+
+
+def most_directions(players: int, d: int) -> int:
+    """Return the number of directions above which a Krylov space is truncated."""
+    return max(4 * players, MOST_SPACE // d)
+
+
 class KrylovSpace(NamedTuple):
     """Orthonormal eigenvectors of M within their span, the largest value first.
 

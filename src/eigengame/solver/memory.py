@@ -9,6 +9,8 @@ import jax
 from eigengame._system.memory import free_memory
 from eigengame.linalg.offload import BLOCK
 from eigengame.sharding.placement import ONE_DEVICE, Placement
+from eigengame.solver.krylov_space import most_directions
+from eigengame.solver.probes import LARGEST_DEGREE
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,10 @@ class MemoryUse:
         Batches on their way to the device, or players that are kept in host memory.
     buffers : int
         Rows that a network computes on the device.
+    probes : int
+        Random probes and their products.
+    certificate : int
+        Arrays in float64 in host memory from which the certificate is computed, at most.
     """
 
     batches: int
@@ -34,15 +40,19 @@ class MemoryUse:
     features: int
     host: int = 0
     buffers: int = 0
+    probes: int = 0
+    certificate: int = 0
 
     @property
     def total(self) -> int:
         """Bytes on the device."""
-        return self.batches + self.players + self.features + self.buffers
+        return self.batches + self.players + self.features + self.buffers + self.probes
 
     def __str__(self) -> str:
-        more = f", buffers {_text(self.buffers)}" if self.buffers else ""
+        more = f", probes {_text(self.probes)}" if self.probes else ""
+        more += f", buffers {_text(self.buffers)}" if self.buffers else ""
         more += f"; host {_text(self.host)}" if self.host else ""
+        more += f"; certificate up to {_text(self.certificate)}" if self.certificate else ""
         return (
             f"about {_text(self.total)} of memory (batches {_text(self.batches)}, players {_text(self.players)}, "
             f"features {_text(self.features)}{more})"
@@ -59,6 +69,8 @@ def estimate_memory(
     placement: Placement = ONE_DEVICE,
     computed: int | None = None,
     on_host: bool = False,
+    probes: int = 0,
+    measured: int = 0,
 ) -> MemoryUse:
     """Return the memory that a fit takes on each device.
 
@@ -84,6 +96,10 @@ def estimate_memory(
         update converts, pads or shares them.
     on_host : bool
         Whether players are kept in host memory, with one block at a time on the device.
+    probes : int
+        Number of probes of the first pass.
+    measured : int
+        Number of probes of a certificate that is computed in host memory; 0 if none is.
     """
     layout = placement.layout
     rows, d = (
@@ -107,7 +123,35 @@ def estimate_memory(
         features=features,
         host=2 * shape[0] * shape[1] * itemsize if own_memory and computed is None else 0,
         buffers=buffers,
+        # Two arrays before and after an update; probes and products of a further pass are in float64.
+        probes=(4 * probes * itemsize + (0 if passes == 1 else 4 * measured * 8)) * d,
+        certificate=8 * shape[1] * certificate_rows(players, measured, passes, shape[1]),
     )
+
+
+def certificate_rows(players: int, probes: int, passes: int, d: int) -> int:
+    """Return the largest number of vectors (d,) in float64 on the host that a certificate takes.
+
+    After one pass these are the players, the probes, their images, and parts of these. Further passes take a Krylov
+    space that grows by the number of players, three times while it is extended: before, joined, and rotated. The
+    probes have a block for each power, also three times while a polynomial is chosen.
+
+    Parameters
+    ----------
+    players, probes : int
+        Their numbers K and r; nothing is measured without probes.
+    passes : int
+        Largest number of passes.
+    d : int
+        Number of features.
+    """
+    if probes == 0:
+        return 0
+    if passes == 1:
+        return 3 * players + 5 * probes
+    space = min(d, players * (passes - 1), most_directions(players, d) + players)
+    powers = min(passes, LARGEST_DEGREE)
+    return 6 * space + (3 * (powers + 2) + 4) * probes + (powers + 6) * players
 
 
 def refuse_unless_fits(
@@ -126,12 +170,20 @@ def refuse_unless_fits(
     if memory.buffers:
         _refuse_unless_buffers_fit(memory, batch, players, room)
         return
-    for needed, free in ((memory.total, available()), (memory.host, free_memory())):
+    here = memory.host + memory.certificate
+    # A device without memory of its own shares that of the host.
+    shared = memory.total + here if jax.devices()[0].platform == "cpu" else memory.total
+    for needed, free in ((shared, available()), (here, free_memory())):
         if free is not None and needed > free:
+            fewer = (
+                ", fewer probes or passes (such as passes=4)"
+                if memory.certificate > memory.total
+                else ""
+            )
             raise MemoryError(
                 f"the fit would take {memory}, but {_text(free)} is free: use a smaller batch_size (it is "
                 f"{batch}), "
-                f'fewer components or extra players (there are {players}), or dtype="float32".'
+                f'fewer components or extra players (there are {players}){fewer}, or dtype="float32".'
             )
 
 
@@ -152,7 +204,7 @@ def _refuse_unless_buffers_fit(
     shared = memory.total - memory.buffers
     if free is None or whole + shared <= free:
         free = free_memory()
-        if free is None or memory.host <= free:
+        if free is None or memory.host + memory.certificate <= free:
             return
     # The buffers are on the device of the network; everything else can be shared by the devices of a mesh.
     mesh = f', or mesh={{"features": {-(-shared // (free - whole))}}}' if free > whole else ""

@@ -25,6 +25,7 @@ to $b$.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -115,17 +116,9 @@ def one_pass_angles(block: OnePassBlock, k: int) -> np.ndarray:
 
     It is pi/2 where there is none.
     """
-    s, residual = block.strengths, block.residuals()
-    coupling, level = block.coupling(), block.level()
+    s = block.strengths
     angle = np.full(k, math.pi / 2)
-    for count in range(1, len(s) + 1):
-        below = s[count] if count < len(s) else -math.inf
-        rest = max(below, level + coupling) + coupling
-        if not s[count - 1] - coupling > rest:
-            continue
-        groups = _disjoint(block, residual, count)
-        if any(s[group.stop - 1] - width <= rest for group, width in groups):
-            continue  # an enclosure may hold an eigenvalue of the rest
+    for rest, groups in _separations(block):
         for place, (group, width) in enumerate(groups):
             i = group.start
             if group.stop - i > 1 or i >= k:
@@ -138,6 +131,29 @@ def one_pass_angles(block: OnePassBlock, k: int) -> np.ndarray:
             if gap > width:
                 angle[i] = min(angle[i], math.asin(width / gap))
     return angle
+
+
+def separated(block: OnePassBlock) -> int:
+    """Return the largest number of leading players whose eigenvalues are above all others."""
+    return max((groups[-1][0].stop for _, groups in _separations(block)), default=0)
+
+
+def _separations(block: OnePassBlock) -> Iterator[tuple[float, list[tuple[slice, float]]]]:
+    """Iterate over numbers q of leading players whose eigenvalues are above all others.
+
+    Yields $b$, and groups of these players with disjoint enclosures, each with the half width of these.
+    """
+    s, residual = block.strengths, block.residuals()
+    coupling, level = block.coupling(), block.level()
+    for count in range(1, len(s) + 1):
+        below = s[count] if count < len(s) else -math.inf
+        rest = max(below, level + coupling) + coupling
+        if not s[count - 1] - coupling > rest:
+            continue
+        groups = _disjoint(block, residual, count)
+        # An enclosure that reaches the rest may hold an eigenvalue of it.
+        if all(s[group.stop - 1] - width > rest for group, width in groups):
+            yield rest, groups
 
 
 def _disjoint(block: OnePassBlock, residual: np.ndarray, count: int) -> list[tuple[slice, float]]:
@@ -196,6 +212,8 @@ def one_pass_certificate(stream: Stream, scale: float) -> Certificate:
         probes=block.count,
         powers=1,
         estimate=np.minimum(_estimates(block, k) + tilt, math.pi / 2),
+        coupling=block.coupling() / scale,
+        separated=separated(block),
     )
 
 

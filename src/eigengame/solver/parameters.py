@@ -19,12 +19,17 @@ class InvalidParameterError(ValueError, TypeError):
 
 
 def _integer(low: int, high: float = math.inf) -> Callable[[Any], bool]:
-    return lambda value: isinstance(value, Integral) and low <= int(value) <= high
+    """Return a check for an integer low <= value <= high. True and False are not numbers."""
+    return lambda value: (
+        isinstance(value, Integral) and not _boolean(value) and low <= int(value) <= high
+    )
 
 
 def _real(low: float, high: float = sys.float_info.max) -> Callable[[Any], bool]:
-    """Return a check for low < value <= high."""
-    return lambda value: isinstance(value, Real) and low < float(value) <= high
+    """Return a check for low < value <= high. True and False are not numbers."""
+    return lambda value: (
+        isinstance(value, Real) and not _boolean(value) and low < float(value) <= high
+    )
 
 
 def _auto(check: Callable[[Any], bool]) -> Callable[[Any], bool]:

@@ -172,6 +172,7 @@ def make_plan(
     space: Space = "gram with overlaps" if carried else "score"
     if not carried and not source.sparse and cheaper_in_gram_space(batch, players, d):
         space = "gram"
+    probes = _probes(options, route, players, d, carried=carried)
     plan = Plan(
         components=k,
         players=players,
@@ -180,9 +181,18 @@ def make_plan(
         space=space,
         placement=placement,
         frame=frame,
-        memory=_memory(problem, players, batch, placement, frame, options),
+        memory=_memory(
+            problem,
+            players,
+            batch,
+            placement,
+            frame,
+            options,
+            probes=probes,
+            measured=_measured(options, route, players * d, probes),
+        ),
         options=options,
-        probes=_probes(options, route, players, d, carried=carried),
+        probes=probes,
     )
     return plan if remote else _fitting(problem, plan)
 
@@ -214,8 +224,10 @@ def _memory(
     options: Options,
     *,
     on_host: bool = False,
+    probes: int = 0,
+    measured: int = 0,
 ) -> MemoryUse:
-    """Return the bytes that the fit takes."""
+    """Return the bytes that the fit takes; see `estimate_memory` for the last three."""
     source = problem.source
     copied = problem.weights is not None or not (frame or Frame()).plain
     return estimate_memory(
@@ -227,7 +239,16 @@ def _memory(
         placement=placement,
         computed=source.dtype.itemsize if source.on_device else None,
         on_host=on_host,
+        probes=probes,
+        measured=measured,
     )
+
+
+def _measured(options: Options, route: str, size: int, probes: int) -> int:
+    """Return the number of probes of a certificate on the host, for players of this size; 0 if there is none."""
+    if route != "remembered" or size > MOST_PRECISE:
+        return 0
+    return probes if options.max_passes == 1 else probes or PROBES
 
 
 def _frame(problem: Problem, placement: Placement) -> Frame:

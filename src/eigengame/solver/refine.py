@@ -26,6 +26,7 @@ from eigengame.solver.krylov_space import (
     extended,
     fresh_directions,
     krylov_space,
+    most_directions,
     residuals,
     truncated,
 )
@@ -36,9 +37,6 @@ from eigengame.solver.refine_on_device import Refinement, refine_on_device
 
 ROOM = 0.5
 """Share of the tolerance that rounding may take in passes in the precision of the updates."""
-
-MOST_SPACE = 2**27
-"""Largest size of the directions of a Krylov space: 1 GiB, and as much again for their products."""
 
 LOW = 0.75
 """Level, as a share of the variance of the last component, below which given components need no further passes."""
@@ -96,7 +94,7 @@ def refine(
         return refine_on_device(goal, players, route=route, used=used)
     count = len(players)
     now, used = _begin(goal, gather(players), values, first), used + 1
-    best, stalled = now, 0
+    best, stalled = _players_of(now, count), 0
     while True:
         status = _status(goal, now, used, stalled)
         if status is not None:
@@ -105,12 +103,18 @@ def refine(
         used += 1
         stalled = 0 if _progress(best, after, goal.k) else stalled + 1
         if _merit(after.certificate) <= _merit(best.certificate):
-            best = after
+            best = _players_of(after, count)
         now = after
     if goal.passes.stopped:
         status = Status.STOPPED
-    kept = best.space.directions[:count].astype(goal.dtype)
+    kept = best.space.directions.astype(goal.dtype)
     return Refinement(kept, best.certificate, Outcome(status, route, used))
+
+
+def _players_of(now: _Step, count: int) -> _Step:
+    """Return a step with a copy of its players only: it may outlive the space, which takes much memory."""
+    players = KrylovSpace(*(part[:count].copy() for part in now.space))
+    return now._replace(space=players, probes=None)
 
 
 def _begin(
@@ -169,7 +173,7 @@ def _next(goal: Goal, now: _Step, count: int) -> _Step:
         probes = (probes if powered is None else _multiplied(powered, others, space)).with_space(
             space
         )
-        if len(space.directions) > max(4 * count, MOST_SPACE // directions.shape[1]):
+        if len(space.directions) > most_directions(count, directions.shape[1]):
             space = truncated(space, probes.players, 2 * count)
     return _Step(space, probes, _certified(goal, space, probes, count, look), precise, look)
 

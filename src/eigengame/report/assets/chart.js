@@ -1,20 +1,24 @@
 // A chart with components on the x axis: bars, points or a line.
 
+/** The requested tolerance, or π/32. */
+const LIMIT = report.certificate.tol ?? Math.PI / 32;
+const LIMIT_TEXT = report.certificate.tol === null ? "π/32" : "tol";
+
 const TRUST = [
-  { name: "near", within: Math.PI / 32, words: "angle within π/32 (5.6°)" },
-  { name: "rough", within: Math.PI / 8, words: "angle within π/8 (22.5°)" },
-  { name: "unsure", within: Infinity, words: "angle larger or unknown" },
-  { name: "unmeasured", within: NaN, words: "not measured" },
+  { name: "near", within: LIMIT, words: `bound within ${report.certificate.tol === null ? "π/32 (5.6°)" : `tol (${number(LIMIT)} rad)`}` },
+  { name: "rough", within: Math.PI / 8, words: "bound within π/8 (22.5°)" },
+  { name: "unsure", within: Infinity, words: "larger bound" },
+  { name: "unmeasured", within: NaN, words: "no bound, only an estimate" },
 ];
 
 /** The level of trust of component i: an index of TRUST. */
 function trustOf(i) {
   const angle = report.components.angle[i];
-  if (!report.certificate.measured || angle === null) return 3;
+  if (angle === null) return 3;
   return TRUST.findIndex((level) => angle <= level.within);
 }
 
-/** The mark of a level of trust: circle, square, triangle, ring. */
+/** The mark of a level of trust: circle, square, triangle; an open diamond without a bound. */
 function trustMark(level, x, y, size) {
   const attributes = { class: `mark ${TRUST[level].name}` };
   if (level === 1) {
@@ -24,6 +28,10 @@ function trustMark(level, x, y, size) {
     const tall = 1.3 * size;
     return svg("path", { ...attributes, d: `M${x} ${y - tall}l${tall} ${2 * tall}h${-2 * tall}z` });
   }
+  if (level === 3) {
+    const far = 1.4 * size;
+    return svg("path", { ...attributes, d: `M${x} ${y - far}l${far} ${far}l${-far} ${far}l${-far} ${-far}z` });
+  }
   return svg("circle", { ...attributes, cx: x, cy: y, r: 1.1 * size });
 }
 
@@ -31,6 +39,7 @@ function trustMark(level, x, y, size) {
  * Draw a chart into `host`, now and on every redraw.
  *
  * describe() returns: values; kind "bars", "points" or "line"; log; range [low, high] (optional);
+ * open (optional): whether points without a bound have a dotted line up to the top;
  * lines [{at, text}] (optional); label, for screen readers; tick(value); tip(i).
  */
 function componentChart(host, describe) {
@@ -90,7 +99,7 @@ function references(lines, y, area) {
   ]);
 }
 
-function marks({ values, kind, log }, x, y, slot, area) {
+function marks({ values, kind, log, open }, x, y, slot, area) {
   // A logarithmic axis has no zero.
   const points = values.map((value, i) => [value, i]).filter(([value]) => value !== null && (!log || value > 0));
   if (kind === "line") {
@@ -106,7 +115,11 @@ function marks({ values, kind, log }, x, y, slot, area) {
   }
   if (kind === "points") {
     const size = Math.max(1.5, Math.min(4, slot / 3));
-    return points.map(([value, i]) => trustMark(trustOf(i), x(i), y(value), size));
+    const stems = open ? points.filter(([, i]) => trustOf(i) === 3) : [];
+    return [
+      ...stems.map(([value, i]) => svg("line", { class: "stem", x1: x(i), x2: x(i), y1: y(value), y2: area.top })),
+      ...points.map(([value, i]) => trustMark(trustOf(i), x(i), y(value), size)),
+    ];
   }
   const wide = Math.max(1, Math.min(slot * 0.76, 44));
   return points.map(([value, i]) =>

@@ -31,8 +31,8 @@ function drawComponents(card) {
   const show = (i) => {
     const at = Math.min(i, shown - 1);
     heading.textContent = `Component ${at + 1} of ${count}`;
-    const { share, angle } = report.components;
-    const bound = report.certificate.measured && angle[at] !== null ? `, angle at most ${angleText(angle[at])}` : "";
+    const { share } = report.components;
+    const bound = `, ${anglePair(at).join(" ")}`;
     about.textContent = `${percent(share[at])} of the total variance${bound}`;
     slider.value = at + 1;
     slider.setAttribute("aria-valuetext", heading.textContent);

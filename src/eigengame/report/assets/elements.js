@@ -1,4 +1,7 @@
-// Elements: text is inserted as text, never as HTML.
+// The data of the page, and elements: text is inserted as text, never as HTML.
+
+const report = JSON.parse(document.getElementById("data").textContent);
+const $ = (selector) => document.querySelector(selector);
 
 const SVG = "http://www.w3.org/2000/svg";
 

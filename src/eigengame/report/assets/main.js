@@ -1,8 +1,5 @@
 // Draw all sections of the page.
 
-const report = JSON.parse(document.getElementById("data").textContent);
-const $ = (selector) => document.querySelector(selector);
-
 function drawSummary() {
   const { rows, features, components, source, passes } = report;
   const from = source ? ` of ${source}` : "";
@@ -15,18 +12,16 @@ function drawVerdict(card) {
   const { certificate, outcome, components } = report;
   const count = components.variance.length;
   const near = components.variance.filter((_, i) => trustOf(i) === 0).length;
-  const level = !certificate.measured ? 3 : near === count ? 0 : near > 0 ? 1 : 2;
-  const found = certificate.measured
-    ? `${near} of ${plural(count, "component")} ${near === 1 ? "has" : "have"} an angle within π/32.`
-    : "";
+  const bounded = components.angle.some((angle) => angle !== null);
+  const level = !bounded ? 3 : near === count ? 0 : near > 0 ? 1 : 2;
   card.classList.add(TRUST[level].name);
   card.append(
     svg("svg", { width: 30, height: 30, "aria-hidden": true }, trustMark(level, 15, 15, 9)),
     el("div", {},
-      el("p", { class: "verdict-words" }, `${certificate.words}. ${found}`),
+      el("p", { class: "verdict-words" }, certificate.words),
       el("p", {}, certificate.explained),
       ...certificate.notes.map((note) => el("p", { class: "verdict-note" }, note)),
-      el("p", {}, el("b", {}, "Outcome: "), `${outcome.happened}. `, el("b", {}, "Advice: "), outcome.advice)),
+      el("p", {}, el("b", {}, "Outcome: "), `${outcome.happened}. `, el("b", {}, "Advice: "), certificate.advice || outcome.advice)),
   );
 }
 
@@ -38,7 +33,7 @@ function drawTiles(host) {
   const tiles = [
     [percent(total), "of the variance explained"],
     [count.toLocaleString("en"), count === 1 ? "component" : "components"],
-    [certificate.measured ? `${near} of ${count}` : NONE, certificate.measured ? "with an angle bound within π/32" : "angle bounds: not measured"],
+    [certificate.measured ? `${near} of ${count}` : NONE, certificate.measured ? `with an angle bound within ${LIMIT_TEXT}` : "angle bounds: not measured"],
     [rows.toLocaleString("en"), "rows"],
     [features.toLocaleString("en"), "features"],
     [`${passes}`, `${passes === 1 ? "pass" : "passes"}: ${route}`],

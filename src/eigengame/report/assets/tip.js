@@ -6,7 +6,7 @@ const tip = document.getElementById("tip");
 function showTip(x, y, heading, pairs) {
   tip.replaceChildren(
     el("strong", {}, heading),
-    ...pairs.map(([name, value]) => el("span", { class: "pair" }, el("span", {}, name), el("b", {}, value))),
+    ...pairs.map(([name, value]) => el("span", { class: value.length > 40 ? "pair long" : "pair" }, el("span", {}, name), el("b", {}, value))),
   );
   tip.classList.add("shown");
   const box = tip.getBoundingClientRect();

@@ -12,19 +12,19 @@ function drawTrustLegend(host) {
 
 /** The tooltip entries of component i. */
 function aboutComponent(i) {
-  const { variance, share, angle } = report.components;
-  const name = report.certificate.measured ? "angle at most" : "rotation";
-  return [
-    ["variance", number(variance[i])],
-    ["share", percent(share[i])],
-    [name, angleText(angle[i])],
-  ];
+  const { variance, share } = report.components;
+  return [["variance", number(variance[i])], ["share", percent(share[i])], anglePair(i)];
+}
+
+/** The bound of component i, or its estimate, with a name. */
+function anglePair(i) {
+  const { angle, estimate, span } = report.components;
+  if (angle[i] !== null) return [span[i] ? "angle of the span at most" : "angle at most", angleText(angle[i])];
+  return estimate[i] === null ? ["angle", "no bound"] : ["estimate, no bound", angleText(estimate[i])];
 }
 
 function drawScree(card) {
-  card.querySelector(".note").textContent = report.certificate.measured
-    ? "The colour shows the bound on the angle to the true component."
-    : "Grey: the angle to the true component was not measured.";
+  card.querySelector(".note").textContent = "Colour: bound on the angle. Grey: no bound.";
   const { variance } = report.components;
   let log = false;
   const host = card.querySelector(".plot");
@@ -60,25 +60,32 @@ function drawTotal(card) {
 }
 
 function drawAngle(card) {
-  const { angle, paper } = report.components;
-  const { measured } = report.certificate;
-  const [title, note] = measured
-    ? ["Angle bound", "Upper bound on the angle to the true component, in radians."]
-    : ["Rotation (not a bound)", "Angle by which each component turned over the second half of the rows, in radians: an estimate."];
+  const { angle, estimate, paper, kind, reason } = report.components;
+  const values = angle.map((bound, i) => bound ?? estimate[i]);
+  const bounds = angle.filter((bound) => bound !== null).length;
+  const guesses = values.filter((value, i) => value !== null && angle[i] === null).length;
+  const title = !guesses ? "Angle bounds" : bounds ? "Angle bounds and estimates" : "Estimated angles (no bounds)";
+  const sentences = [
+    bounds ? `${guesses ? "Filled marks: upper" : "Upper"} bounds on the angle to the true component, in radians.` : "",
+    guesses ? "Open diamonds: estimates in radians; there is no bound, and the angle can be larger (dotted)." : "",
+  ];
   card.querySelector("h3").textContent = title;
-  card.querySelector(".note").textContent = note;
-  const positive = angle.filter((value) => value > 0);
+  card.querySelector(".note").textContent = sentences.join(" ").trim();
+  const positive = values.filter((value) => value > 0);
   if (!positive.length) return showSentence(card, "Not measured.");
-  const lowest = Math.min(...positive, Math.PI / 32);
+  const lowest = Math.min(...positive, LIMIT);
+  const lines = [{ at: LIMIT, text: LIMIT_TEXT }];
+  // Labels of lines that are too close would overlap.
+  if (Math.PI / 8 > 2 * LIMIT) lines.push({ at: Math.PI / 8, text: "π/8" });
   componentChart(card.querySelector(".plot"), () => ({
-    values: angle, kind: "points", log: true, range: [lowest / 2, Math.PI / 2 * 1.15],
-    tick: powerText,
-    label: `${title} of ${plural(angle.length, "component")}, at most ${number(Math.max(...positive), 2)} radians.`,
-    lines: [{ at: Math.PI / 8, text: "π/8" }, { at: Math.PI / 32, text: "π/32" }],
+    values, kind: "points", log: true, open: true, range: [lowest / 2, Math.PI / 2 * 1.15], tick: powerText, lines,
+    label: `${title} of ${plural(values.length, "component")}, at most ${number(Math.max(...positive), 2)} radians.`,
     tip: (i) => [
-      [measured ? "angle at most" : "rotation", angleText(angle[i])],
+      anglePair(i),
+      ...(angle[i] !== null && estimate[i] !== null ? [["estimate", angleText(estimate[i])]] : []),
       ...(paper[i] === null ? [] : [["bound of the paper", angleText(paper[i])]]),
-      ["level", TRUST[trustOf(i)].words],
+      ["kind", kind[i]],
+      ...(reason[i] ? [["reason", reason[i]]] : []),
     ],
   }));
 }

@@ -1,0 +1,78 @@
+"""The table of components: bounds, estimates and what follows from them."""
+
+import json
+import math
+from types import SimpleNamespace
+
+import numpy as np
+
+from eigengame import Certificate, EigenGamePCA
+from eigengame.cli.output import print_components
+
+from .conftest import K
+
+
+def model(angle, estimate=None, tol=None, kind="certified"):
+    k = len(angle)
+    nothing = np.full(k, np.nan)
+    certificate = Certificate(
+        kind, np.arange(k, 0, -1.0), np.full(k, 0.01), np.ones(k), np.array(angle), 0.5, 0.999,
+        nothing, nothing, estimate=estimate,
+    )  # fmt: skip
+    share = np.full(k, 0.5 / k)
+    return SimpleNamespace(
+        certificate_=certificate,
+        tol=tol,
+        explained_variance_=certificate.rayleigh,
+        explained_variance_ratio_=share,
+    )
+
+
+def printed(capsys, *given, **options):
+    print_components(model(*given, **options))
+    return [line.split() for line in capsys.readouterr().out.splitlines() if line.strip()]
+
+
+def test_every_component_has_a_kind_and_estimates_are_named(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = printed(capsys, [0.01, 0.2, math.pi / 2], np.array([0.001, 0.01, 0.02]))
+    assert [line[4:] for line in lines[2:5]] == [
+        ["≤", "0.01", "certified"],
+        ["≤", "0.2", "certified"],
+        ["~", "0.02", "estimate", "(gap)"],
+    ]
+    said = " ".join(" ".join(line) for line in lines[5:])
+    assert "1 of 3 components within pi/32, 1 within a larger angle, 1 without a bound" in said
+    assert "~ is an estimate, which guarantees nothing" in said
+
+
+def test_the_requested_tolerance_is_the_one_that_is_counted(capsys):
+    lines = printed(capsys, [0.01, 0.2, 0.3], tol=0.25)
+    assert "2 of 3 components within 0.25 rad" in " ".join(lines[-1])
+
+
+def test_components_without_a_bound_are_in_long_tables(capsys):
+    angle = np.full(60, 0.01)
+    angle[45] = math.pi / 2
+    lines = printed(capsys, angle)
+    numbers = [line[0] for line in lines[2 : 2 + 34]]
+    assert numbers == [*map(str, range(1, 33)), "...", "46"]
+    assert lines[36][:4] == ["27", "components", "are", "not"]
+
+
+def test_the_advice_is_about_missing_bounds_and_json_has_kinds_and_reasons(run, data):
+    options = ("--probes", 0, "--algorithm", "remembered", "--batch-size", 100)
+    done = run("fit", data, "-k", K, *options, "-q")
+    assert "Next: Fit with probes=32" in done.out
+    done = run("inspect", "data.safetensors", "--json")
+    found = json.loads(done.out)["certificate"]
+    assert found["kinds"] == ["estimate"] * K
+    assert found["reasons"] == ["without probes, one pass measures no angle"] * K
+    assert found["advice"] == EigenGamePCA.load("data.safetensors").certificate_.advice
+
+
+def test_extra_players_are_an_option(run, data):
+    done = run("fit", data, "-k", K, "--extra", 5, "--algorithm", "remembered", "-q")
+    assert done.code == 0, done.err
+    assert EigenGamePCA.load("data.safetensors").extra == 5
+    assert run("fit", data, "-k", K, "--extra", "few", "-o", "m.safetensors").code == 2

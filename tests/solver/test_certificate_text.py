@@ -1,0 +1,146 @@
+"""Certificates in words: kind and reason of each component, and long tables."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+from eigengame import Certificate, EigenGamePCA
+from eigengame.solver.certificate_text import LEADING, MOST_OPEN, counts, findings
+from eigengame.solver.clusters import Cluster
+from eigengame.solver.one_pass import _block
+
+DIGITS = load_digits().data
+
+
+def make(angle, *, kind="certified", estimate=None, level=0.5, **options):
+    """Return a certificate with given angles; variances fall from k to 1."""
+    k = len(angle)
+    return Certificate(
+        kind=kind,
+        rayleigh=np.arange(k, 0, -1.0),
+        residual=np.full(k, 0.01),
+        gap=np.ones(k),
+        angle=np.array(angle, float),
+        level=level,
+        confidence=0.999,
+        gradient_angle=np.full(k, np.nan),
+        penalty_ratio=np.full(k, np.nan),
+        estimate=None if estimate is None else np.array(estimate, float),
+        **options,
+    )
+
+
+def streamed(k=8, parts=6, **options):
+    pca = EigenGamePCA(k, random_state=0, algorithm="remembered", **options)
+    for rows in np.array_split(DIGITS, parts):
+        pca.partial_fit(rows)
+    return pca
+
+
+OPEN = math.pi / 2
+
+
+def test_the_reason_is_the_condition_that_failed():
+    pca = streamed()
+    found, stream = pca.certificate_, pca._result.stream
+    memory = stream.state.memory
+    block = _block(stream, np.float64(memory.players), np.float64(memory.strengths))
+    s, error, level = block.strengths, block.coupling(), block.level()
+    causes = [one.cause for one in found.findings()]
+    # All three cases occur: bounded, too close to what follows, and too close to what may be missed.
+    assert causes[0] == ""
+    assert {"gap", "level"} <= set(causes)
+    for i, cause in enumerate(causes):
+        clear = s[i] > level + 3 * error
+        assert (cause == "level") == (not clear)
+        if cause == "gap":
+            apart = [s[q] - s[q + 1] > 2 * error for q in range(i, 15) if s[q] > level + 3 * error]
+            assert not any(apart)
+    scale = s[0] / found.rayleigh[0]
+    assert f"{(level + 2 * error) / scale:.3g}" in found.findings()[causes.index("level")].reason
+
+
+def test_a_component_whose_neighbour_is_too_close_says_so_with_the_gap():
+    found = make([0.01, OPEN, OPEN, 0.01], estimate=[0.001] * 4, separated=4, coupling=0.01)
+    one = found.findings()[1]
+    assert (one.known, one.kind) == ("estimate", "estimate (gap)")
+    assert "gap to the nearest variance (1)" in one.reason
+    assert "components 2 to 3 without a bound: the gap to the nearest variance is" in str(found)
+
+
+def test_a_refined_certificate_has_reasons_too():
+    found = make([0.01, OPEN, OPEN], level=1.5)
+    assert [one.kind for one in found.findings()] == [
+        "certified", "no bound (gap)", "no bound (level)",
+    ]  # fmt: skip
+    assert "component 3 without a bound: a direction of variance up to 1.5" in str(found)
+
+
+@pytest.mark.parametrize("estimate", [None, [0.02, 0.03]])
+def test_an_angle_is_either_a_bound_or_labelled_as_an_estimate(estimate):
+    found = make([0.01, OPEN], estimate=estimate)
+    heading, *rows = str(found).splitlines()[1:4]
+    assert heading.split()[4:] == ["bound", *(["estimate"] if estimate else []), "kind"]
+    cells = [row.split()[4:] for row in rows]
+    if estimate:
+        assert cells == [["0.01", "0.02", "certified"], ["-", "0.03", "estimate", "(gap)"]]
+    else:
+        assert cells == [["0.01", "certified"], ["-", "no", "bound", "(gap)"]]
+    shown = [one.angle_text() for one in found.findings()]
+    assert shown == ["<= 0.01", "~ 0.03" if estimate else "unknown"]
+
+
+def test_without_probes_everything_is_an_estimate():
+    found = streamed(probes=0).certificate_
+    assert {one.known for one in found.findings()} == {"estimate"}
+    lines = str(found).splitlines()
+    assert lines[0].endswith("no component has a bound")
+    assert all(line.split()[4] == "-" and line.endswith("estimate") for line in lines[2:10])
+    assert "probes=32" in lines[-1]
+
+
+def test_a_conditional_bound_is_labelled():
+    assert [one.kind for one in make([0.1, 0.2], kind="conditional").findings()] == [
+        "conditional"
+    ] * 2
+
+
+def test_a_tied_component_has_the_bound_of_its_span():
+    cluster = Cluster(members=(0, 1), angle=1e-4, gap=1.0, spread=1e-9)
+    found = make([OPEN, OPEN, 0.2], clusters=(cluster,))
+    assert [(one.kind, one.angle) for one in found.findings()] == [
+        ("certified span", 1e-4), ("certified span", 1e-4), ("certified", 0.2),
+    ]  # fmt: skip
+    assert "2 of 3 components within pi/32, 1 within a larger angle" in str(found)
+
+
+def test_components_are_counted_by_the_requested_tolerance():
+    found = make([0.001, 0.02, 0.5, OPEN])
+    assert counts(found).startswith("2 of 4 components within pi/32, 1 within a larger angle, 1")
+    assert counts(found, 0.01).startswith("1 of 4 components within 0.01 rad, 2 within")
+    assert counts(make([0.001])) == "1 of 1 component within pi/32"
+
+
+def test_a_long_table_shows_every_component_without_a_bound():
+    angle = np.full(200, 0.01)
+    angle[[50, 120, 121]] = OPEN
+    lines = str(make(angle)).splitlines()
+    numbers = [line.split()[0] for line in lines[2:] if line.startswith("  ")]
+    first = [str(i + 1) for i in range(LEADING)]
+    assert numbers == [*first, "...", "51", "...", "121", "122"]
+    assert f"{200 - LEADING - 3} components are not shown" in str(make(angle))
+
+
+def test_a_table_without_bounds_is_not_endless():
+    text = str(make(np.full(500, OPEN), estimate=np.full(500, 0.1)))
+    assert len(text.splitlines()) < MOST_OPEN + 10
+    assert "components 1 to 500 without a bound" in text
+
+
+def test_a_variance_of_zero_is_a_reason_of_its_own():
+    found = make([0.01, OPEN], estimate=[0.1, OPEN], separated=1, coupling=1e-9, level=0.0)
+    found = replace(found, rayleigh=np.array([1.0, 1e-12]))
+    assert findings(found)[1].kind == "no bound (rank)"
