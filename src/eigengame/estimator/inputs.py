@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_array, validate_data
 
 from eigengame.sources import Source, SourceError, as_source, is_paths, is_table, library_of
 from eigengame.sources._alleles import refuse_other_alleles
+from eigengame.sources.device_array import DeviceArray, on_device
 from eigengame.sources.iterators import tensor_to_numpy
 from eigengame.sources.sparse import check_indices
 
@@ -58,6 +59,9 @@ def checked_source(
     if reset:
         estimator._alleles = None
     preparation = None if reset else estimator._preparation
+    if preparation is None and streamed and math.prod(getattr(X, "shape", ())) > SMALL:
+        there = on_device(X)
+        X = X if there is None else DeviceArray(there, "X")
     if preparation is None and not is_other(X):
         X = to_numpy(X)
         large = math.prod(getattr(X, "shape", ())) > SMALL

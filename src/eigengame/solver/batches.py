@@ -159,7 +159,9 @@ class Batches:
         with jax.enable_x64(self.dtype == np.float64):
             if self.source.on_device:
                 weighted = self.weights is not None
-                made = rows_on_device(block.values, padded, weighted, self.dtype, self.placement)
+                made = rows_on_device(
+                    block.values, padded, weighted, self.dtype, self.placement, self.frame
+                )
                 return Batch(made, read, counted)
             if self.source.sparse:
                 room = self.source.most_entries(self.size)

@@ -10,12 +10,19 @@ import jax.numpy as jnp
 import numpy as np
 
 from eigengame.game.rows import DenseRows
+from eigengame.linalg.autotune import jit_without_autotune
 from eigengame.sharding.placement import Placement
+from eigengame.solver.frame import Frame
 from eigengame.sources import Source
 
 
 def rows_on_device(
-    values: jax.Array, weights: np.ndarray, weighted: bool, dtype: Any, placement: Placement
+    values: jax.Array,
+    weights: np.ndarray,
+    weighted: bool,
+    dtype: Any,
+    placement: Placement,
+    frame: Frame = Frame(),  # noqa: B008 - immutable
 ) -> DenseRows:
     """Return rows of the game, with values in their own precision if possible.
 
@@ -30,6 +37,8 @@ def rows_on_device(
     dtype : dtype
         Precision of the updates. Products convert rows in half precision; for float64 they are converted here.
     placement : Placement
+    frame : Frame
+        Origin and unit of the rows.
     """
     if placement.processes > 1:
         raise ValueError(
@@ -39,18 +48,33 @@ def rows_on_device(
     roots = np.sqrt(weights)
     shape = (placement.height(len(weights)), placement.width(values.shape[1]))
     wide = np.dtype(dtype) == np.float64
-    if wide or weighted or values.shape != shape:
-        values = _ready(values, roots[: len(values)], shape, weighted, np.dtype(dtype))
+    if wide or weighted or values.shape != shape or not frame.plain:
+        given = None if frame.plain else (_origin(frame, values.shape[1], dtype), frame.unit)
+        values = _ready(values, roots[: len(values)], given, shape, weighted, np.dtype(dtype))
     return placement.dense(placement.batch(values), placement.per_row(roots))
 
 
-@partial(jax.jit, static_argnums=(2, 3, 4))
+def _origin(frame: Frame, d: int, dtype: Any) -> np.ndarray:
+    """Return the origin of a frame (d,)."""
+    return np.zeros(d, dtype) if frame.origin is None else frame.origin.astype(dtype)
+
+
+@partial(jit_without_autotune, static_argnums=(3, 4, 5))
 def _ready(
-    values: jax.Array, roots: jax.Array, shape: tuple[int, int], weighted: bool, dtype: np.dtype
+    values: jax.Array,
+    roots: jax.Array,
+    frame: tuple[jax.Array, jax.Array] | None,
+    shape: tuple[int, int],
+    weighted: bool,
+    dtype: np.dtype,
 ) -> jax.Array:
-    """Return rows converted for float64, weighted, and padded with zeros."""
-    if dtype == np.float64 or weighted:
+    """Return rows converted for float64, in their frame, weighted, and padded with zeros."""
+    if dtype == np.float64 or weighted or frame is not None:
         values = values.astype(dtype)
+    if frame is not None:
+        origin, unit = frame
+        # Rows of padding and of weight 0 stay zero.
+        values = (values - origin[None, :]) / unit * (roots > 0)[:, None]
     if weighted:
         values = values * roots[:, None]
     missing = [(0, want - have) for have, want in zip(values.shape, shape, strict=True)]

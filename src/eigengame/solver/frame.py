@@ -101,11 +101,11 @@ def frame_of(
     """Choose the frame from the first rows.
 
     If rows are centred, the origin is the mean of the features whose mean is far from zero. Sparse rows have no
-    origin, nor have bytes, whose squares float32 represents. Sources on a device, and sources that can be read
-    only once, get the plain frame. If this process reads only some `columns`, `of_all` collects the numbers of all
-    features.
+    origin, nor have bytes, whose squares float32 represents. Rows that a network computes, and sources that can be
+    read only once, get the plain frame. If this process reads only some `columns`, `of_all` collects the numbers of
+    all features.
     """
-    if source.on_device or not source.again:
+    if not source.again or (source.on_device and source.slow):
         return Frame()
     few = min(1024, max(16, 2**22 // max(source.shape[1], 1)))
     values = first_rows(source, few, columns)
@@ -116,7 +116,7 @@ def frame_of(
     block = np.asarray(values, np.float64)
     small = source.dtype.kind in "ui" and source.dtype.itemsize == 1
     origin = _far_mean(block, of_all) if center and not small else None
-    if origin is not None and source.dtype == np.float32:
+    if origin is not None and source.dtype.itemsize <= 4 and source.dtype.kind not in "ui":
         origin = origin.astype(np.float32).astype(np.float64)
     away = block if origin is None else block - origin[slice(*columns) if columns else slice(None)]
     return Frame(origin, _unit(of_all(np.abs(away).max(axis=0)), dtype))

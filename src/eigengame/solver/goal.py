@@ -10,6 +10,7 @@ import numpy as np
 
 from eigengame.sharding.gather import gather
 from eigengame.solver.certificate import Certificate
+from eigengame.solver.memory import device_bytes
 from eigengame.solver.moments import Moments
 from eigengame.solver.outcome import Status
 from eigengame.solver.passes import Passes
@@ -17,7 +18,7 @@ from eigengame.solver.plan import MOST_PRECISE
 from eigengame.solver.rounding import Rounding
 
 DEVICE_BYTES = 2**30
-"""Bytes that rows, players and products may take in float64 on a device that computes the rows."""
+"""Bytes that rows, players and products may take in float64 on the device of the rows, if it has little memory."""
 
 RISK = 1e-3
 """Probability that a certificate does not hold."""
@@ -115,4 +116,5 @@ def play_rounding(
 def measures_in_float64(passes: Passes, players: int) -> bool:
     """Return whether rows can be read in float64: rows on a device must leave memory for wider ones."""
     source, d = passes.source, passes.source.shape[1]
-    return not source.on_device or 8 * d * (passes.size + 4 * players) <= DEVICE_BYTES
+    room = max(DEVICE_BYTES, (device_bytes() or 0) // 16)
+    return not source.on_device or 8 * d * (passes.size + 4 * players) <= room

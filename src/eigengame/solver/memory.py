@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import jax
@@ -215,11 +216,20 @@ def _refuse_unless_buffers_fit(
 
 def available() -> int | None:
     """Return the free bytes of the device, or of the host if that is the device; None if unknown."""
+    stats, limit = _device_stats(), device_bytes()
+    return free_memory() if limit is None else limit - int(stats.get("bytes_in_use", 0))
+
+
+def device_bytes() -> int | None:
+    """Return the bytes of a device with memory of its own; None for a CPU or if unknown."""
+    limit = _device_stats().get("bytes_limit")
+    return None if limit is None else int(limit)
+
+
+def _device_stats() -> Mapping[str, int]:
+    """Return what the device tells of its memory; nothing for a CPU."""
     device = jax.devices()[0]
-    stats = device.memory_stats() if device.platform != "cpu" else None
-    if stats and "bytes_limit" in stats:
-        return int(stats["bytes_limit"]) - int(stats.get("bytes_in_use", 0))
-    return free_memory()
+    return {} if device.platform == "cpu" else device.memory_stats() or {}
 
 
 def _text(count: int) -> str:

@@ -21,6 +21,9 @@ from eigengame.sources import Source
 BATCH_BYTES = 2**30
 """Largest batch if `batch_size` is "auto"."""
 
+DEVICE_BATCHES = 8
+"""Smallest number of batches of an array on a device, unless they have fewer than 1024 rows."""
+
 PROBES = 32
 """Number of probes if `probes` is "auto"."""
 
@@ -166,9 +169,8 @@ def make_plan(
     if frame is None and not remote:
         frame = _frame(problem, placement)
     route = _route(problem, players, rows, shared=remote or placement.mesh is not None)
-    carried = (
-        route == "remembered" and not remote and _kernels_apply(problem, players, batch, placement)
-    )
+    carried = route == "remembered" and not remote and (frame or Frame()).plain
+    carried = carried and _kernels_apply(problem, players, batch, placement)
     space: Space = "gram with overlaps" if carried else "score"
     if not carried and not source.sparse and cheaper_in_gram_space(batch, players, d):
         space = "gram"
@@ -372,6 +374,10 @@ def batch_rows(problem: Problem, shape: tuple[int | None, int], players: int) ->
         return whole if n is None else min(whole, n)
     fits = max(1, BATCH_BYTES // (d * np.dtype(problem.options.dtype).itemsize))
     most = max(2 * players, min(1024, fits))
+    if problem.source.on_device and n is not None:
+        # Rows that are on the device already. An update takes as long as many products, so that few large ones are
+        # faster, and each of them forgets a little; but the first has no memory to begin with.
+        most = max(2 * players, min(fits, max(1024, n // DEVICE_BATCHES)))
     if n is None:
         return most
     even = -(-n // -(-n // most))

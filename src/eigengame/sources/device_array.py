@@ -1,0 +1,68 @@
+"""Arrays that are on a device with memory of its own: JAX arrays and torch tensors on a GPU. They stay there."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import jax
+import numpy as np
+
+from eigengame.sources._base import RandomAccess
+from eigengame.sources._digest import digest_of_array
+from eigengame.sources.arrays import check_two_axes
+
+KINDS = ("float32", "bfloat16", "float16")
+"""Dtypes of rows that stay on the device. Others are converted on the host."""
+
+
+class DeviceArray(RandomAccess):
+    """Rows of a two-dimensional array on a device. Blocks are slices on the same device.
+
+    Parameters
+    ----------
+    data : JAX array of shape (n, d)
+    name : str
+    """
+
+    on_device = True
+    views = True
+    slow = False
+
+    def __init__(self, data: jax.Array, name: str = "array") -> None:
+        check_two_axes(name, data.shape)
+        self.data, self.name = data, name
+        self.shape = (data.shape[0], data.shape[1])
+        self.dtype = np.dtype(data.dtype)
+
+    def read(self, begin: int, end: int) -> jax.Array:
+        """Return rows `begin` to `end`, on the device."""
+        return self.data[begin:end]
+
+    def fingerprint(self) -> dict[str, Any]:
+        """Return shape, dtype and a digest of a few rows."""
+        n = len(self.data)
+        few = np.unique(np.linspace(0, n - 1, min(n, 16)).astype(int))
+        digest = hashlib.sha256(np.asarray(self.data[few]).tobytes()).hexdigest()
+        return super().fingerprint() | {"rows": digest[:16]}
+
+    def digest(self) -> str | None:
+        """Return a digest of all numbers, which are copied to the host for it."""
+        return digest_of_array(np.asarray(self.data))
+
+
+def on_device(X: Any) -> jax.Array | None:
+    """Return a matrix of floating-point numbers that is on the device of the fit, without a copy; else None.
+
+    JAX arrays and torch tensors on the default device of JAX are such matrices, unless that is a CPU.
+    """
+    if jax.default_backend() == "cpu" or getattr(X, "ndim", 0) != 2:
+        return None
+    if isinstance(X, jax.Array):
+        here = X.is_fully_addressable and X.devices() == {jax.devices()[0]}
+        return X if here and X.dtype.name in KINDS else None
+    if not hasattr(X, "detach") or not getattr(X, "is_cuda", False):
+        return None
+    if str(X.dtype).removeprefix("torch.") not in KINDS or X.device.index != jax.devices()[0].id:
+        return None
+    return jax.dlpack.from_dlpack(X.detach().contiguous())
