@@ -1,8 +1,8 @@
 r"""The remembered game: one pass, no step size.
 
 There are k players and some extra ones. Their strengths summarise the rows seen so far. Each batch is combined with
-this memory and played for one round by Rayleigh-Ritz; the Ritz values are the new strengths. Two memories are merged
-by a singular value decomposition of the players of both, times the roots of their strengths.
+this memory and played for one round by Rayleigh-Ritz; the Ritz values are the new strengths. Two memories are
+merged by a singular value decomposition of the players of both, times the roots of their strengths.
 """
 
 from __future__ import annotations

@@ -129,7 +129,7 @@ class Certificate:
         if self.kind == "estimate":
             found.append(
                 "without probes nothing bounds these angles: fit with probes, and merge only models that were "
-                "fitted with the same random_state and dtype"
+                "fitted with the same random_state"
             )
         if self.estimate is None:
             return found

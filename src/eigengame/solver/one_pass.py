@@ -265,7 +265,7 @@ def _errors(
         largest=float(stream.probes.largest),
         rows=stream.rows,
         batches=int(stream.state.step),
-        dtype=stream.probes.images.dtype,
+        unit=float(stream.probes.unit),
     )
 
 

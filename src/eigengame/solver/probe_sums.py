@@ -18,6 +18,7 @@ from eigengame.linalg.products import full_product
 from eigengame.sharding.placement import ONE_DEVICE, Placement
 from eigengame.solver.moments import Moments
 from eigengame.solver.probes import draw_probes
+from eigengame.solver.rounding import unit_roundoff
 
 
 class ProbeSums(NamedTuple):
@@ -29,24 +30,33 @@ class ProbeSums(NamedTuple):
         Gaussian probes $G$, and $GM$ about the mean of the rows so far.
     largest : array of shape ()
         Largest sum of squares of a row, which the bound of rounding errors uses.
+    unit : array of shape ()
+        Unit roundoff of the coarsest precision in which products were computed. It may be coarser than that of the
+        arrays: models in float32 and float64 merge to arrays in float64.
     """
 
     draws: jax.Array
     images: jax.Array
     largest: jax.Array
+    unit: jax.Array
 
 
 def no_sums(
     count: int, d: int, dtype: Any, seed: int, placement: Placement = ONE_DEVICE
 ) -> ProbeSums | None:
-    """Return probes without rows; None if their number is 0."""
+    """Return probes without rows; None if their number is 0.
+
+    Probes are rounded to float32 in any precision, so that models in float32 and float64 have the same ones. This
+    changes their norms, and the probabilities of the bounds, by relative amounts of less than 1e-7.
+    """
     if count == 0:
         return None
-    draws = draw_probes(seed, count, d).astype(dtype)
+    draws = draw_probes(seed, count, d).astype(np.float32).astype(dtype)
     return ProbeSums(
         placement.players(draws),
         placement.players(np.zeros_like(draws)),
         placement.replicated(np.zeros((), dtype)),
+        placement.replicated(np.asarray(unit_roundoff(dtype), dtype)),
     )
 
 
@@ -74,7 +84,7 @@ def add_batch(
     images = rows.add_directions(sums.images, scores)
     # Centred scores sum to zero up to rounding.
     images = images - full_product(scores.T, constant) * own.mean[None, :]
-    return ProbeSums(sums.draws, images + _bridge(sums.draws, before, own), largest)
+    return sums._replace(images=images + _bridge(sums.draws, before, own), largest=largest)
 
 
 def merge_sums(
@@ -86,7 +96,20 @@ def merge_sums(
     images = one.images + other.images
     if center:
         images = images + _bridge(one.draws, mine, theirs)
-    return ProbeSums(one.draws, images, jnp.maximum(one.largest, other.largest))
+    return ProbeSums(
+        one.draws,
+        images,
+        jnp.maximum(one.largest, other.largest),
+        jnp.maximum(one.unit, other.unit),
+    )
+
+
+def sums_in_precision(sums: ProbeSums | None, dtype: Any) -> ProbeSums | None:
+    """Return the sums in another dtype. Their unit roundoff is that of the coarser one."""
+    if sums is None:
+        return None
+    cast = ProbeSums(*(leaf.astype(dtype) for leaf in sums))
+    return cast._replace(unit=jnp.maximum(cast.unit, jnp.asarray(unit_roundoff(dtype), dtype)))
 
 
 def fade_sums(sums: ProbeSums | None, keep: jax.Array) -> ProbeSums | None:

@@ -48,6 +48,11 @@ LAMBDA = 8.0
 """Standard deviations of a rounding error that are allowed for in float32."""
 
 
+def unit_roundoff(dtype: Any) -> float:
+    """Return the unit roundoff of a dtype."""
+    return float(np.finfo(np.dtype(dtype)).eps) / 2
+
+
 def gamma(length: float) -> float:
     r"""Return $\gamma_m$, the relative error of a sum of `length` products in float64."""
     return length * UNIT / max(1 - length * UNIT, UNIT)
@@ -118,7 +123,7 @@ class Rounding:
             Largest sum of squares of a row, and of a feature. If no row or feature has a large share of all
             squares, the norm of many independent errors is close to its expectation (see `probe_errors`).
         """
-        unit = float(np.finfo(np.dtype(dtype)).eps) / 2
+        unit = unit_roundoff(dtype)
         width = d if d < LONG else d / CHUNKS + CHUNKS
         by_row = by_feature = LAMBDA
         if trace > 0 and largest is not None:
@@ -172,7 +177,7 @@ def probe_errors(
     largest: float,
     rows: int,
     batches: int,
-    dtype: Any,
+    unit: float,
 ) -> tuple[np.ndarray, float]:
     r"""Return bounds on the errors of products of probes that were accumulated in a pass.
 
@@ -196,8 +201,8 @@ def probe_errors(
     largest : float
         Largest sum of squares of a row.
     rows, batches : int
-    dtype : dtype
-        Precision of the products.
+    unit : float
+        Unit roundoff of the products.
 
     Returns
     -------
@@ -206,7 +211,6 @@ def probe_errors(
     whole : float
         Bound on the Frobenius norm of all errors.
     """
-    unit = float(np.finfo(np.dtype(dtype)).eps) / 2
     weight, mean, scatter = (np.asarray(one, np.float64) for one in moments)
     columns = scatter + float(weight) * mean**2
     trace, lengths = float(columns.sum()), np.linalg.norm(draws, axis=1)

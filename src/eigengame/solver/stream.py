@@ -19,7 +19,7 @@ from eigengame.solver.certificate import Certificate
 from eigengame.solver.frame import Frame
 from eigengame.solver.moments import Moments, gathered_moments, merge_moments, placed_moments
 from eigengame.solver.plan import MOST_PRECISE
-from eigengame.solver.probe_sums import ProbeSums, merge_sums, same_probes
+from eigengame.solver.probe_sums import ProbeSums, merge_sums, same_probes, sums_in_precision
 
 Snapshot = tuple[int, Any]
 """A number of rows, and the components (k, d) after these rows."""
@@ -143,7 +143,8 @@ def in_precision(stream: Stream, dtype: Any) -> Stream:
         floating = hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, jnp.floating)
         return leaf.astype(dtype) if floating else leaf
 
-    return jax.tree.map(cast, stream)
+    cast_stream: Stream = jax.tree.map(cast, stream._replace(probes=None))
+    return cast_stream._replace(probes=sums_in_precision(stream.probes, dtype))
 
 
 def _with_features(stream: Stream, features: Any) -> Stream:
@@ -169,7 +170,8 @@ def placed(game: Remembered, stream: Stream, placement: Placement) -> Stream:
     probes = stream.probes
     if probes is not None:
         draws, images = (placement.players(one) for one in (probes.draws, probes.images))
-        probes = ProbeSums(draws, images, placement.replicated(probes.largest))
+        largest, unit = (placement.replicated(one) for one in (probes.largest, probes.unit))
+        probes = ProbeSums(draws, images, largest, unit)
     return stream._replace(
         state=placement.state(stream.state),
         moments=placed_moments(stream.moments, placement),
