@@ -126,7 +126,9 @@ def refuse_unless_fits(
     if memory.buffers:
         _refuse_unless_buffers_fit(memory, batch, players, room)
         return
-    for needed, free in ((memory.total, available()), (memory.host, free_memory())):
+    for needed, free_bytes in ((memory.total, available), (memory.host, free_memory)):
+        # Without need of memory nothing is measured: that takes time in a stream of small batches.
+        free = free_bytes() if needed else None
         if free is not None and needed > free:
             raise MemoryError(
                 f"the fit would take {memory}, but {_text(free)} is free: use a smaller batch_size (it is "
