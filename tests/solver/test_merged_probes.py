@@ -52,3 +52,52 @@ def test_probes_do_not_depend_on_the_precision():
         for dtype in ("float32", "float64")
     )
     np.testing.assert_array_equal(one, other)
+
+
+def tree(models):
+    while len(models) > 1:
+        pairs = [models[i : i + 2] for i in range(0, len(models), 2)]
+        models = [pair[0].merge(pair[1]) if len(pair) == 2 else pair[0] for pair in pairs]
+    return models[0]
+
+
+def test_a_tree_of_merges_adds_in_short_chains():
+    parts = [part(begin, begin + 50) for begin in range(0, N, 50)]
+    merged = tree(parts)
+    probes = merged._result.stream.probes
+    assert (int(probes.chain), int(probes.longest)) == (5, 50)
+    assert int(merged._result.stream.state.step) == 16
+    error, bound = error_and_bound(merged)
+    alone = part(0, N, batch_size=50)
+    assert int(alone._result.stream.probes.chain) == 16
+    assert error <= bound < error_and_bound(alone)[1]
+
+
+def test_the_longest_batch_counts_not_the_mean_length():
+    """Of 41 batches one has 760 rows. In a tree the number of additions does not cover its rounding."""
+    parts = [part(0, 760, batch_size=760), *(part(i, i + 1) for i in range(760, N))]
+    merged = tree(parts)
+    probes = merged._result.stream.probes
+    assert int(probes.longest) == 760
+    assert int(probes.chain) == 7
+    whole = part(0, N, batch_size=N)
+    # The same long sum, and at least as many further ones.
+    assert error_and_bound(merged)[1] >= 0.9 * error_and_bound(whole)[1]
+
+
+def test_rows_of_weight_0_do_not_make_a_batch_longer():
+    weights = np.zeros(100)
+    weights[:30] = 1
+    pca = EigenGamePCA(K, random_state=0).partial_fit(ROWS[:100], sample_weight=weights)
+    assert int(pca._result.stream.probes.longest) == 30
+
+
+@pytest.mark.parametrize("how", ["merge", "partial_fit"])
+def test_the_difference_of_two_means_counts_as_a_row(how):
+    """It has one score for each probe, which is rounded like that of a row: here the largest of all."""
+    near, far = ROWS[:400], ROWS[400:] + np.float32(5)
+    one, other = (EigenGamePCA(K, random_state=0).partial_fit(rows) for rows in (near, far))
+    both = one.merge(other) if how == "merge" else one.partial_fit(far)
+    step = far.mean(axis=0, dtype=np.float64) - near.mean(axis=0, dtype=np.float64)
+    unit = both._result.frame.unit
+    assert float(both._result.stream.probes.largest) * unit**2 >= 0.999 * 200 * step @ step

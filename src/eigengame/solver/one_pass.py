@@ -272,8 +272,9 @@ def _errors(
         draws,
         np.sum(draws * images, axis=1),
         largest=float(stream.probes.largest),
-        rows=stream.rows,
+        longest=int(stream.probes.longest),
         batches=int(stream.state.step),
+        chain=int(stream.probes.chain),
         unit=float(stream.probes.unit),
     )
 

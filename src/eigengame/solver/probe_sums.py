@@ -29,16 +29,25 @@ class ProbeSums(NamedTuple):
     draws, images : arrays of shape (r, d)
         Gaussian probes $G$, and $GM$ about the mean of the rows so far.
     largest : array of shape ()
-        Largest sum of squares of a row, which the bound of rounding errors uses.
+        Largest sum of squares of a row. A difference of two means counts as a row.
     unit : array of shape ()
         Unit roundoff of the coarsest precision in which products were computed. It may be coarser than that of the
         arrays: models in float32 and float64 merge to arrays in float64.
+    longest : int32
+        Largest number of rows of a batch.
+    chain : int32
+        Largest number of additions in a row: one for each batch of a stream, and one for each level of a tree of
+        merges.
+
+    The last four are used by the bound of rounding errors (`probe_errors`).
     """
 
     draws: jax.Array
     images: jax.Array
     largest: jax.Array
     unit: jax.Array
+    longest: jax.Array
+    chain: jax.Array
 
 
 def no_sums(
@@ -57,6 +66,8 @@ def no_sums(
         placement.players(np.zeros_like(draws)),
         placement.replicated(np.zeros((), dtype)),
         placement.replicated(np.asarray(unit_roundoff(dtype), dtype)),
+        placement.replicated(np.zeros((), np.int32)),
+        placement.replicated(np.zeros((), np.int32)),
     )
 
 
@@ -76,15 +87,20 @@ def add_batch(
         Whether M is about the mean.
     """
     scores = rows.pass_scores(sums.draws)
-    largest = jnp.maximum(sums.largest, _largest_row(rows))
-    if not center:
-        return sums._replace(images=rows.add_directions(sums.images, scores), largest=largest)
     constant = rows.constant()
+    own_rows = jnp.count_nonzero(constant).astype(sums.longest.dtype)
+    sums = sums._replace(
+        largest=jnp.maximum(sums.largest, _largest_row(rows)),
+        longest=jnp.maximum(sums.longest, own_rows),
+        chain=sums.chain + 1,
+    )
+    if not center:
+        return sums._replace(images=rows.add_directions(sums.images, scores))
     scores = scores - constant * full_product(own.mean[None, :], sums.draws.T)
     images = rows.add_directions(sums.images, scores)
     # Centred scores sum to zero up to rounding.
     images = images - full_product(scores.T, constant) * own.mean[None, :]
-    return sums._replace(images=images + _bridge(sums.draws, before, own), largest=largest)
+    return _with_bridge(sums._replace(images=images), before, own)
 
 
 def merge_sums(
@@ -93,23 +109,19 @@ def merge_sums(
     """Return the sums of both sets of rows together; None if one has no probes."""
     if one is None or other is None:
         return None
-    images = one.images + other.images
-    if center:
-        images = images + _bridge(one.draws, mine, theirs)
-    return ProbeSums(
-        one.draws,
-        images,
-        jnp.maximum(one.largest, other.largest),
-        jnp.maximum(one.unit, other.unit),
-    )
+    images, *limits = one.images + other.images, *map(jnp.maximum, one[2:], other[2:])
+    sums = ProbeSums(one.draws, images, *limits)
+    sums = sums._replace(chain=sums.chain + 1)
+    return _with_bridge(sums, mine, theirs) if center else sums
 
 
 def sums_in_precision(sums: ProbeSums | None, dtype: Any) -> ProbeSums | None:
     """Return the sums in another dtype. Their unit roundoff is that of the coarser one."""
     if sums is None:
         return None
-    cast = ProbeSums(*(leaf.astype(dtype) for leaf in sums))
-    return cast._replace(unit=jnp.maximum(cast.unit, jnp.asarray(unit_roundoff(dtype), dtype)))
+    draws, images, largest, unit = (leaf.astype(dtype) for leaf in sums[:4])
+    unit = jnp.maximum(unit, jnp.asarray(unit_roundoff(dtype), dtype))
+    return ProbeSums(draws, images, largest, unit, *sums[4:])
 
 
 def fade_sums(sums: ProbeSums | None, keep: jax.Array) -> ProbeSums | None:
@@ -124,12 +136,14 @@ def same_probes(one: ProbeSums | None, other: ProbeSums | None) -> bool:
     return one.draws.shape == other.draws.shape and bool(jnp.array_equal(one.draws, other.draws))
 
 
-def _bridge(draws: jax.Array, one: Moments, other: Moments) -> jax.Array:
-    """Return what the difference of two means adds to the products, shape (r, d)."""
+def _with_bridge(sums: ProbeSums, one: Moments, other: Moments) -> ProbeSums:
+    """Return the sums with what the difference of two means adds: one more row."""
     total = one.weight + other.weight
-    share = other.weight / jnp.where(total > 0, total, 1)
+    weight = one.weight * (other.weight / jnp.where(total > 0, total, 1))
     step = (other.mean - one.mean)[None, :]
-    return one.weight * share * full_product(draws, step.T) * step
+    images = sums.images + weight * full_product(sums.draws, step.T) * step
+    largest = jnp.maximum(sums.largest, weight * jnp.sum(jnp.square(step)))
+    return sums._replace(images=images, largest=largest)
 
 
 def _largest_row(rows: SampleRows) -> jax.Array:

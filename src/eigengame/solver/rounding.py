@@ -175,8 +175,9 @@ def probe_errors(
     values: np.ndarray,
     *,
     largest: float,
-    rows: int,
+    longest: int,
     batches: int,
+    chain: int,
     unit: float,
 ) -> tuple[np.ndarray, float]:
     r"""Return bounds on the errors of products of probes that were accumulated in a pass.
@@ -200,7 +201,11 @@ def probe_errors(
         $g^\top Mg$.
     largest : float
         Largest sum of squares of a row.
-    rows, batches : int
+    longest, batches : int
+        Rows of the longest batch, and number of batches.
+    chain : int
+        Largest number of additions of sums over batches in a row: fewer than batches in a tree of merges. There the
+        sums of one level are those of different rows, so together they are no larger than the sum of all.
     unit : float
         Unit roundoff of the products.
 
@@ -221,10 +226,10 @@ def probe_errors(
     by_feature = _excess(batches * float(columns.max()) / trace)
     # One score, relative to the length of its row; one sum over the rows of a batch; sums over batches.
     score = math.sqrt(draws.shape[1] + OPERATIONS) * unit * lengths
-    sums = math.sqrt(rows / batches + OPERATIONS) * unit * np.sqrt(np.maximum(values, 0))
+    sums = math.sqrt(longest + OPERATIONS) * unit * np.sqrt(np.maximum(values, 0))
     # What a player shares with the rows: its variance, half as much again for what was forgotten, and the mean.
     shared = np.sqrt(1.5 * np.maximum(strengths, 0) + float(weight) * (players @ mean) ** 2)
-    added = (batches + OPERATIONS) * unit * np.sqrt(np.maximum(values, 0)) * shared.max()
+    added = (chain + OPERATIONS) * unit * np.sqrt(np.maximum(values, 0)) * shared.max()
     rows_along = min(by_row * math.sqrt(trace), LAMBDA * math.sqrt(batches * largest))
     features_along = np.minimum(
         by_feature * math.sqrt(trace), LAMBDA * np.sqrt(np.square(players) @ columns)

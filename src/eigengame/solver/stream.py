@@ -170,8 +170,7 @@ def placed(game: Remembered, stream: Stream, placement: Placement) -> Stream:
     probes = stream.probes
     if probes is not None:
         draws, images = (placement.players(one) for one in (probes.draws, probes.images))
-        largest, unit = (placement.replicated(one) for one in (probes.largest, probes.unit))
-        probes = ProbeSums(draws, images, largest, unit)
+        probes = ProbeSums(draws, images, *map(placement.replicated, probes[2:]))
     return stream._replace(
         state=placement.state(stream.state),
         moments=placed_moments(stream.moments, placement),
