@@ -298,8 +298,9 @@ class Remembered:
 
 def _on_host(memory: Memory) -> Memory:
     """Return a memory in float64 on the host, except for the players, which `merge_memories` converts in chunks."""
-    players, *others = map(np.asarray, memory)
-    return Memory(players, *(leaf.astype(np.float64) for leaf in others))
+    players: Any = np.asarray(memory.players)
+    others: list[Any] = [np.asarray(leaf, np.float64) for leaf in memory[1:]]
+    return Memory(players, *others)
 
 
 def _corrected_players(state: RememberedState) -> jax.Array:

@@ -39,7 +39,7 @@ class PartitionFold:
     size : int
         Rows of a batch.
     ragged : bool
-        Whether the lengths of partitions are unknown: then batches of a short one have the next power of two rows.
+        Whether the lengths of partitions are unknown: then batches of a short one have one of a few sizes.
     name : str
     width : int
         Features after preparation.
