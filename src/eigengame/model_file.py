@@ -233,7 +233,7 @@ def _stream(arrays: dict[str, np.ndarray]) -> Stream:
         Moments(*[nothing] * 3),
         0,
         ((0, nothing), (0, nothing)),
-        probes=ProbeSums(*[nothing] * 3) if "stream.14" in arrays else None,
+        probes=ProbeSums(*[nothing] * 6) if "stream.17" in arrays else None,
     )
     leaves, tree = jax.tree.flatten(shell)
     found = [jax.device_put(arrays[f"stream.{i}"]) for i in range(len(leaves))]

@@ -1,11 +1,16 @@
 """`partial_fit`: what must stay the same between calls, and what it counts."""
 
+import jax
 import numpy as np
 import pytest
+import scipy.sparse
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from sklearn.base import clone
 
 from eigengame import EigenGamePCA, metrics
-from eigengame.solver import streaming
+from eigengame.solver import plan, ragged, streaming
+from tests.tolerance import assert_close
 
 N, D, K = 300, 12, 3
 
@@ -135,6 +140,69 @@ def test_ragged_batches_share_their_compilations(monkeypatch):
         pca.partial_fit(rows(n=n))
     assert pca.n_samples_seen_ == 234
     assert seen == {(64, D)}
+
+
+@pytest.fixture(scope="module")
+def compilations():
+    """The names of programs as they are compiled, or loaded from the cache on disk."""
+    names = []
+
+    def note(name, seconds, **_):
+        if "backend_compile" in name:
+            names.append(name)
+
+    jax.monitoring.register_event_duration_secs_listener(note)
+    return names
+
+
+# Another shape than in other tests, whose programs would not be compiled again.
+@pytest.mark.parametrize("kind", [np.asarray, scipy.sparse.csr_array])
+def test_any_sequence_of_sizes_takes_few_compilations(kind, compilations):
+    rng, pca = np.random.default_rng(0), EigenGamePCA(K, random_state=0)
+    compilations.clear()
+    sizes = [*rng.permutation(50) + 1, *rng.integers(51, 3000, 10)]
+    for n in sizes:
+        x = rng.normal(size=(n, 11)) * (rng.uniform(size=(n, 11)) < rng.uniform(0.05, 1))
+        x[0, 0] = 1
+        pca.partial_fit(kind(x.astype("float32")))
+    assert pca.n_samples_seen_ == sum(sizes)
+    assert 1 <= len(compilations) <= ragged.SHAPES == 12
+
+
+@settings(max_examples=200, deadline=None)
+@given(most=st.integers(1, 2**40), least=st.integers(1, 64), seed=st.integers(0, 2**32 - 1))
+def test_there_are_few_sizes_and_each_holds_its_count(most, least, seed):
+    exponents = np.random.default_rng(seed).uniform(0, np.log2(most), 500)
+    counts = np.minimum(np.floor(2**exponents).astype(int), most)
+    sizes = [ragged.shared_size(int(count), least, most) for count in counts]
+    assert len(set(sizes)) <= ragged.SHAPES
+    assert all(count <= size <= most for count, size in zip(counts, sizes, strict=True))
+    if most <= least * 2 ** (ragged.SHAPES - 1):
+        assert all(size <= max(2 * count, least) for count, size in zip(counts, sizes, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("options", "weighted"), [({}, True), ({"forget": 0.99}, False), ({"center": False}, False)]
+)
+def test_padding_does_not_change_results(options, weighted, monkeypatch):
+    def stream():
+        pca = EigenGamePCA(K, random_state=0, dtype="float64", **options)
+        for i, n in enumerate((5, 20, 5, 9, 20)):
+            weights = np.random.default_rng(i).uniform(0.5, 2, n) if weighted else None
+            pca.partial_fit(rows(i, n), sample_weight=weights)
+        return pca
+
+    padded = stream()
+    monkeypatch.setattr(plan, "shared_size", lambda count, least, most: count)
+    plain = stream()
+    assert padded._result.stream.rows == plain._result.stream.rows
+    # The signs of the players are arbitrary; those of the components are not.
+    for name in ("components_", "explained_variance_", "mean_", "var_"):
+        assert_close(getattr(padded, name), getattr(plain, name), factor=10)
+    one, other = (pca._result.stream for pca in (padded, plain))
+    assert_close(one.state.memory.strengths, other.state.memory.strengths, factor=10)
+    assert_close(one.probes.images, other.probes.images, factor=10)
+    assert_close(one.probes.largest, other.probes.largest)
 
 
 def test_certify_measures_what_was_fitted_whatever_is_set_since():

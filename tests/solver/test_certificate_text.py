@@ -48,7 +48,7 @@ def test_the_reason_is_the_condition_that_failed():
     found, stream = pca.certificate_, pca._result.stream
     memory = stream.state.memory
     block = _block(stream, np.float64(memory.players), np.float64(memory.strengths))
-    s, error, level = block.strengths, block.coupling(), block.level()
+    s, error, level = block.strengths, block.coupling(), block.level
     causes = [one.cause for one in found.findings()]
     # All three cases occur: bounded, too close to what follows, and too close to what may be missed.
     assert causes[0] == ""

@@ -194,9 +194,9 @@ def test_a_block_bounds_residuals_couplings_and_the_level():
             strengths, inside - shares * strengths, np.zeros(5), images - inside @ players, 0.0, shares, 0.4
         )  # fmt: skip
         below += (
-            (block.residuals() < np.linalg.norm(residual, axis=1)).any(),
+            (block.residuals < np.linalg.norm(residual, axis=1)).any(),
             block.coupling() < np.linalg.norm(residual, 2),
-            block.level() < level,
+            block.level < level,
         )
     # Each of the four kinds of events has a share of 0.1.
     assert (below <= 200 * 0.1 + 3 * math.sqrt(200 * 0.09)).all()

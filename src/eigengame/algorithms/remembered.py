@@ -1,8 +1,8 @@
 r"""The remembered game: one pass, no step size.
 
 There are k players and some extra ones. Their strengths summarise the rows seen so far. Each batch is combined with
-this memory and played for one round by Rayleigh-Ritz; the Ritz values are the new strengths. To merge two memories,
-one is used as rows for the other.
+this memory and played for one round by Rayleigh-Ritz; the Ritz values are the new strengths. Two memories are
+merged by a singular value decomposition of the players of both, times the roots of their strengths.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from eigengame.game.gram_space import (
     update_in_span,
 )
 from eigengame.game.krylov_round import krylov_round
-from eigengame.game.memory import Memory, RememberedRows
+from eigengame.game.memory import Memory, RememberedRows, merge_memories
 from eigengame.game.rows import DenseRows, Rows
 from eigengame.linalg.orthonormal import (
     orthonormalise,
@@ -156,17 +156,16 @@ class Remembered:
         return state.memory.players[: state.k]
 
     def merge(self, one: RememberedState, other: RememberedState) -> RememberedState:
-        """Merge the memories of two streams: one memory is a batch of rows for the other."""
-        mine, theirs = one.memory, other.memory
-        strong = jnp.sqrt(theirs.strengths)[:, None] * theirs.players
-        total = jnp.where(mine.weight + theirs.weight > 0, mine.weight + theirs.weight, 1)
-        bridge = jnp.sqrt(mine.weight * (theirs.weight / total)) * (mine.mean - theirs.mean)
-        rows = DenseRows(jnp.concatenate([strong, bridge[None, :]]))
-        # Without centring: the bridge accounts for the two means.
-        players, strengths, *_ = Remembered()._update_in_units(rows, mine)
-        mean = mine.mean + (theirs.weight / total) * (theirs.mean - mine.mean)
-        memory = Memory(players, strengths, mean, mine.weight + theirs.weight)
+        """Merge the memories of two streams, in their dtype; `merge_on_host` does it in float64."""
+        memory = merge_memories(one.memory, other.memory)
         return RememberedState(memory, one.like, one.step + other.step)
+
+    def merge_on_host(self, one: RememberedState, other: RememberedState) -> RememberedState:
+        """Merge the memories of two streams in float64 on the host, and round the result once to their dtype."""
+        memory = merge_memories(_on_host(one.memory), _on_host(other.memory), np)
+        dtype = one.memory.players.dtype
+        rounded = Memory(*(jax.device_put(np.asarray(leaf, dtype)) for leaf in memory))
+        return RememberedState(rounded, one.like, one.step + other.step)
 
     def update_in_span(
         self,
@@ -295,6 +294,13 @@ class Remembered:
         fading = jnp.exp(rate / 2 * (after - counts))
         faded = replace(rows, values=fading[:, None] * rows.values, roots=fading * roots, mean=None)
         return faded, jnp.exp(rate * after[0])
+
+
+def _on_host(memory: Memory) -> Memory:
+    """Return a memory in float64 on the host, except for the players, which `merge_memories` converts in chunks."""
+    players: Any = np.asarray(memory.players)
+    others: list[Any] = [np.asarray(leaf, np.float64) for leaf in memory[1:]]
+    return Memory(players, *others)
 
 
 def _corrected_players(state: RememberedState) -> jax.Array:

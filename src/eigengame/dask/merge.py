@@ -1,7 +1,7 @@
 r"""Merging of carries, and the messages that workers exchange.
 
 A pass folds rows into a carry: a remembered game, moments, or sums of products. Carries of two partitions, folded
-from the same empty start, merge into the carry of both: games by playing one memory on the other, moments exactly,
+from the same empty start, merge into the carry of both: games by the memories of both together, moments exactly,
 and everything else by addition. So a pass is a tree.
 
 Messages are NumPy arrays, never rows. A remembered game with K players and d features takes $K(d + 1) + 2d$

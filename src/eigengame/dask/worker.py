@@ -18,6 +18,7 @@ from eigengame.dask.partitions import Partitions, open_partition
 from eigengame.solver.batches import Batches, refuse_unless_finite
 from eigengame.solver.frame import Frame, frame_of
 from eigengame.solver.passes import Step
+from eigengame.solver.ragged import LEAST_ROWS, shared_size
 from eigengame.sources import Source, SourceError
 
 
@@ -38,7 +39,7 @@ class PartitionFold:
     size : int
         Rows of a batch.
     ragged : bool
-        Whether the lengths of partitions are unknown: then batches of a short one have the next power of two rows.
+        Whether the lengths of partitions are unknown: then batches of a short one have one of a few sizes.
     name : str
     width : int
         Features after preparation.
@@ -108,7 +109,7 @@ def fold_partition(
             return 0, start
         source, size = fold.open(data, number), fold.size
         if fold.ragged and source.shape[0] is not None:
-            size = min(size, max(8, 1 << (source.shape[0] - 1).bit_length()))
+            size = shared_size(source.shape[0], LEAST_ROWS, size)
         batches = Batches(source, size, fold.dtype, weights, frame, raw=fold.raw)
         carry, rows = unpacked(game, start), 0
         for batch in batches():

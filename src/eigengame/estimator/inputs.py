@@ -59,9 +59,9 @@ def checked_source(
     if reset:
         estimator._alleles = None
     preparation = None if reset else estimator._preparation
-    if preparation is None and streamed and math.prod(getattr(X, "shape", ())) > SMALL:
-        there = on_device(X)
-        X = X if there is None else DeviceArray(there, "X")
+    there = on_device(X) if preparation is None and streamed else None
+    if there is not None and there.size > SMALL:
+        X = DeviceArray(there, "X")
     if preparation is None and not is_other(X):
         X = to_numpy(X)
         large = math.prod(getattr(X, "shape", ())) > SMALL

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, Literal, Self
@@ -12,8 +12,8 @@ import jax
 import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
-from threadpoolctl import threadpool_limits
 
+from eigengame._system.blas_threads import one_blas_thread
 from eigengame.dask.engine import engine_for
 from eigengame.estimator import merging
 from eigengame.estimator.callbacks import CallbackSupport, callback_watchers, with_callbacks
@@ -251,13 +251,14 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
         The parameters that determine what is accumulated (`n_components`, `algorithm`, `extra`, `rounds`, `probes`,
         `center`, `forget` and `dtype`) must not change between calls; the others may.
         """
-        parameters.check_values(self.get_params(deep=False))
+        given = self.get_params(deep=False)  # once: it takes as long as a small batch
+        parameters.check_values(given)
         before = None if self._result is None or self._result.stream is None else self._result
         first = before is None
         if before is not None:
-            self._refuse_changes()
+            self._refuse_changes(given)
         if self.algorithm in parameters.SOLVER:  # otherwise `_begin` refuses the algorithm
-            parameters.refuse_unused(self.get_params(deep=False))
+            parameters.refuse_unused(given)
         source = checked_source(self, X, reset=first)
         weights = checked_weights(source, sample_weight)
         options, k = self._begin(source) if before is None else before.stream_size()
@@ -273,7 +274,7 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
                 k,
                 # Not the rows of this batch: each number would have a shape, and a compilation, of its own.
                 rows=None,
-                max_batch=_next_power_of_two(n or 1024),
+                ragged=n or 1024,
                 placement=ONE_DEVICE if self.mesh is None else None,
                 frame=None if before is None else before.frame,
             )
@@ -284,14 +285,14 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
                 if before is None or before.stream is None
                 else streams.placed(game, before.stream, plan.placement)
             )
-            passes = SourcePasses(batches_of(problem, plan))
+            passes = SourcePasses(replace(batches_of(problem, plan), ragged=True))
             stream = one_pass(game, passes, stream)
             passes.refuse_unless_finite(stream.moments.scatter)
             refuse_unless_counted(source.name, stream.rows, stream.moments.weight)
             stream = streams.gathered(stream, d, plan.placement)
             self._set_result(result_of(found_in_stream(stream, options), options, frame))
         if first:
-            self._began = parameters.accumulated(self.get_params(deep=False))
+            self._began = parameters.accumulated(given)
             self._preparation = preparation_of(source)
             self.layers_ = source.layers
         return self
@@ -378,11 +379,11 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
             )
         return self._result
 
-    def _refuse_changes(self) -> None:
-        """Raise ValueError if parameters have changed since the stream began."""
+    def _refuse_changes(self, given: Mapping[str, Any] | None = None) -> None:
+        """Raise ValueError if parameters have changed since the stream began; `given` are the present ones."""
         assert self._result is not None
         assert self._result.stream is not None
-        given = self.get_params(deep=False)
+        given = self.get_params(deep=False) if given is None else given
         parameters.refuse_changes(self._began, given, self._result.stream.k)
 
     def certify(
@@ -449,10 +450,5 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
 @contextlib.contextmanager
 def _precision(dtype: Any) -> Iterator[None]:
     """Compute in this precision, with small LAPACK problems on one thread, where they are fastest."""
-    with jax.enable_x64(dtype == np.float64), threadpool_limits(1, user_api="blas"):
+    with jax.enable_x64(dtype == np.float64), one_blas_thread():
         yield
-
-
-def _next_power_of_two(rows: int) -> int:
-    """Return a number of rows for the batches of a stream: few different ones, so few compilations."""
-    return max(8, 1 << (rows - 1).bit_length())

@@ -21,6 +21,7 @@ import jax.numpy as jnp
 from eigengame.game.axes import FEATURES, PLAYERS, WHOLE
 from eigengame.game.rows import Rows, SampleRows
 from eigengame.linalg.products import full_product
+from eigengame.linalg.thin import top_singular_vectors
 
 
 class Memory(NamedTuple):
@@ -46,6 +47,37 @@ class Memory(NamedTuple):
     def axes(self) -> Memory:
         """Return the axis names of each array."""
         return Memory(PLAYERS, WHOLE, FEATURES, WHOLE)
+
+
+def merge_memories(one: Memory, other: Memory, xp: Any = jnp) -> Memory:
+    r"""Return the memory of the rows of both.
+
+    Its players are the first $K$ right singular vectors of
+
+    $$[\sqrt{\lambda}\,V;\; \sqrt{\lambda'}\,V';\; \sqrt{nn'/(n+n')}\,(\mu' - \mu)^\top].$$
+
+    Players of both memories may be nearly parallel, so the rows are factorised by QR, not by their inner products.
+
+    Parameters
+    ----------
+    one, other : Memory
+        With the same numbers of players and features.
+    xp : module
+        `jax.numpy`, or `numpy` for arrays of the host; the result is in the dtype of the means.
+    """
+    total = one.weight + other.weight
+    share = other.weight / xp.where(total > 0, total, 1)
+    step = other.mean - one.mean
+    # n * (m / (n + m)), not (n * m) / (n + m): the product of two counts may overflow float32.
+    bridge = xp.sqrt(one.weight * share) * step
+    strengths = xp.concatenate([one.strengths, other.strengths, xp.ones_like(one.strengths[:1])])
+    players, sizes = top_singular_vectors(
+        [one.players, other.players, bridge[None, :]],
+        xp.sqrt(strengths),
+        len(one.strengths),
+        xp,
+    )
+    return Memory(players, sizes**2, one.mean + share * step, total)
 
 
 class Centring(NamedTuple):

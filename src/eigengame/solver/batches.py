@@ -22,6 +22,7 @@ from eigengame.sharding.gather import gather
 from eigengame.sharding.placement import ONE_DEVICE, Placement
 from eigengame.solver.device_rows import refuse_nonfinite_rows, rows_on_device
 from eigengame.solver.frame import Frame
+from eigengame.solver.ragged import LEAST_ENTRIES, shared_size
 from eigengame.solver.raw_rows import RawRows
 from eigengame.sources import DEVICE_BUFFERS, Block, RandomAccess, Source
 
@@ -62,6 +63,9 @@ class Batches:
     raw : bool
         Whether dense rows of the host are transferred as they are and converted to float64 on the device
         (`RawRows`). Needs ``dtype=float64``.
+    ragged : bool
+        Whether other sources with other numbers of rows follow. Sparse batches then have space for one of a few
+        numbers of entries.
     """
 
     source: Source
@@ -72,6 +76,7 @@ class Batches:
     ahead: int = AHEAD
     placement: Placement = ONE_DEVICE
     raw: bool = False
+    ragged: bool = False
 
     @property
     def shape(self) -> tuple[int | None, int]:
@@ -164,7 +169,7 @@ class Batches:
                 )
                 return Batch(made, read, counted)
             if self.source.sparse:
-                room = self.source.most_entries(self.size)
+                room = self._room(block)
                 sparse = sparse_rows(
                     block.values, padded, self.dtype, room, self.placement, self.frame.unit
                 )
@@ -173,6 +178,14 @@ class Batches:
                 return Batch(self._raw(np.asarray(block.values), np.sqrt(padded)), read, counted)
             rows = self._dense(np.asarray(block.values), padded, weights is not None)
             return Batch(rows, read, counted)
+
+    def _room(self, block: Block) -> int | None:
+        """Return the number of entries for which a sparse batch has space; None if the block decides it."""
+        room = self.source.most_entries(self.size)
+        if not self.ragged:
+            return room
+        count = int(block.values.nnz) if room is None else room
+        return shared_size(count, LEAST_ENTRIES, self.size * self.shape[1])
 
     def _counted(self, begin: int, read: int, block: Block) -> int:
         """Return the number of rows of the whole batch with a weight above 0."""
@@ -236,8 +249,11 @@ class Batches:
 
     def _filled(self, values: np.ndarray) -> np.ndarray:
         """Return rows padded with zeros to the size of the batch."""
-        missing = self._rows - len(values)
-        return np.pad(values, ((0, missing), (0, 0))) if missing else np.asarray(values)
+        if len(values) == self._rows:
+            return np.asarray(values)
+        filled = np.zeros((self._rows, values.shape[1]), values.dtype)
+        filled[: len(values)] = values
+        return filled
 
 
 def batches_in_memory(source: Source, dtype: Any, *, copied: bool) -> int:

@@ -137,7 +137,7 @@ def notes(found: Certificate) -> list[str]:
         )
     if "probes" in causes:
         said.append(
-            "merged models keep their probes if these were drawn with the same random_state and dtype"
+            "merged models keep their probes if these were drawn with the same random_state"
         )
     return said
 

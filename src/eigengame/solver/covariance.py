@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.linalg import eigh
 
+from eigengame._system.blas_threads import all_blas_threads
 from eigengame.game.rows import DenseRows
 from eigengame.linalg.products import full_product
 from eigengame.solver.certificate import Certificate, certificate, stored
@@ -131,7 +132,8 @@ def solve_scatter(
     left to chance.
     """
     matrix, d = scatter.matrix, len(scatter.matrix)
-    values, vectors = eigh(matrix)
+    with all_blas_threads():
+        values, vectors = eigh(matrix)
     values, vectors = values[::-1], np.ascontiguousarray(vectors.T[::-1])
     images = vectors @ matrix
     # The product is rounded too, and so is the eigenproblem: its residuals show by how much.

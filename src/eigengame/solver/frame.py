@@ -107,7 +107,8 @@ def frame_of(
     """
     if not source.again or (source.on_device and source.slow):
         return Frame()
-    few = min(1024, max(16, 2**22 // max(source.shape[1], 1)))
+    # Rows on a device are copied to the host for this.
+    few = min(1024, max(16, 2 ** (18 if source.on_device else 22) // max(source.shape[1], 1)))
     values = first_rows(source, few, columns)
     if values is None:
         return Frame()

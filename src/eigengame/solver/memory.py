@@ -174,7 +174,9 @@ def refuse_unless_fits(
     here = memory.host + memory.certificate
     # A device without memory of its own shares that of the host.
     shared = memory.total + here if jax.devices()[0].platform == "cpu" else memory.total
-    for needed, free in ((shared, available()), (here, free_memory())):
+    for needed, free_bytes in ((shared, available), (here, free_memory)):
+        # Without need of memory nothing is measured: that takes time in a stream of small batches.
+        free = free_bytes() if needed else None
         if free is not None and needed > free:
             fewer = (
                 ", fewer probes or passes (such as passes=4)"

@@ -16,6 +16,7 @@ from eigengame.solver.batches import batches_in_memory
 from eigengame.solver.frame import Frame, frame_of
 from eigengame.solver.memory import MemoryUse, available, estimate_memory, refuse_unless_fits
 from eigengame.solver.options import Options
+from eigengame.solver.ragged import LEAST_ROWS, shared_size
 from eigengame.sources import Source
 
 BATCH_BYTES = 2**30
@@ -135,7 +136,7 @@ def make_plan(
     k: int,
     *,
     rows: int | None,
-    max_batch: int | None = None,
+    ragged: int | None = None,
     placement: Placement | None = None,
     frame: Frame | None = None,
     remote: bool = False,
@@ -149,8 +150,9 @@ def make_plan(
         Number of components.
     rows : int or None
         Rows to be read in a pass, if known; on a cluster, those of the longest partition.
-    max_batch : int, optional
-        Largest number of rows of a batch.
+    ragged : int, optional
+        Rows of this call, if further calls have other numbers of rows. Batches then have one of a few sizes that
+        hold them. Sparse batches always have the same number of rows, which costs little.
     placement : Placement, optional
         Devices of the fit. By default those of the mesh.
     frame : Frame, optional
@@ -163,7 +165,8 @@ def make_plan(
         options = _extra_for_kernels(options, k)
     players = options.players(k, d)
     batch = batch_rows(problem, (rows, d), players)
-    batch = batch if max_batch is None else min(batch, max_batch)
+    if ragged is not None and not source.sparse:
+        batch = shared_size(ragged, LEAST_ROWS, batch)
     if placement is None:
         placement = ONE_DEVICE if remote else choose_placement(problem.mesh, batch, players, d)
     if frame is None and not remote:

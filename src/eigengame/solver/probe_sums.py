@@ -18,6 +18,7 @@ from eigengame.linalg.products import full_product
 from eigengame.sharding.placement import ONE_DEVICE, Placement
 from eigengame.solver.moments import Moments
 from eigengame.solver.probes import draw_probes
+from eigengame.solver.rounding import unit_roundoff
 
 
 class ProbeSums(NamedTuple):
@@ -28,25 +29,45 @@ class ProbeSums(NamedTuple):
     draws, images : arrays of shape (r, d)
         Gaussian probes $G$, and $GM$ about the mean of the rows so far.
     largest : array of shape ()
-        Largest sum of squares of a row, which the bound of rounding errors uses.
+        Largest sum of squares of a row. A difference of two means counts as a row.
+    unit : array of shape ()
+        Unit roundoff of the coarsest precision in which products were computed. It may be coarser than that of the
+        arrays: models in float32 and float64 merge to arrays in float64.
+    longest : int32
+        Largest number of rows of a batch.
+    chain : int32
+        Largest number of additions in a row: one for each batch of a stream, and one for each level of a tree of
+        merges.
+
+    The last four are used by the bound of rounding errors (`probe_errors`).
     """
 
     draws: jax.Array
     images: jax.Array
     largest: jax.Array
+    unit: jax.Array
+    longest: jax.Array
+    chain: jax.Array
 
 
 def no_sums(
     count: int, d: int, dtype: Any, seed: int, placement: Placement = ONE_DEVICE
 ) -> ProbeSums | None:
-    """Return probes without rows; None if their number is 0."""
+    """Return probes without rows; None if their number is 0.
+
+    Probes are rounded to float32 in any precision, so that models in float32 and float64 have the same ones. This
+    changes their norms, and the probabilities of the bounds, by relative amounts of less than 1e-7.
+    """
     if count == 0:
         return None
-    draws = draw_probes(seed, count, d).astype(dtype)
+    draws = draw_probes(seed, count, d).astype(np.float32).astype(dtype)
     return ProbeSums(
         placement.players(draws),
         placement.players(np.zeros_like(draws)),
         placement.replicated(np.zeros((), dtype)),
+        placement.replicated(np.asarray(unit_roundoff(dtype), dtype)),
+        placement.replicated(np.zeros((), np.int32)),
+        placement.replicated(np.zeros((), np.int32)),
     )
 
 
@@ -66,15 +87,20 @@ def add_batch(
         Whether M is about the mean.
     """
     scores = rows.pass_scores(sums.draws)
-    largest = jnp.maximum(sums.largest, _largest_row(rows))
-    if not center:
-        return sums._replace(images=rows.add_directions(sums.images, scores), largest=largest)
     constant = rows.constant()
+    own_rows = jnp.count_nonzero(constant).astype(sums.longest.dtype)
+    sums = sums._replace(
+        largest=jnp.maximum(sums.largest, _largest_row(rows)),
+        longest=jnp.maximum(sums.longest, own_rows),
+        chain=sums.chain + 1,
+    )
+    if not center:
+        return sums._replace(images=rows.add_directions(sums.images, scores))
     scores = scores - constant * full_product(own.mean[None, :], sums.draws.T)
     images = rows.add_directions(sums.images, scores)
     # Centred scores sum to zero up to rounding.
     images = images - full_product(scores.T, constant) * own.mean[None, :]
-    return ProbeSums(sums.draws, images + _bridge(sums.draws, before, own), largest)
+    return _with_bridge(sums._replace(images=images), before, own)
 
 
 def merge_sums(
@@ -83,10 +109,19 @@ def merge_sums(
     """Return the sums of both sets of rows together; None if one has no probes."""
     if one is None or other is None:
         return None
-    images = one.images + other.images
-    if center:
-        images = images + _bridge(one.draws, mine, theirs)
-    return ProbeSums(one.draws, images, jnp.maximum(one.largest, other.largest))
+    images, *limits = one.images + other.images, *map(jnp.maximum, one[2:], other[2:])
+    sums = ProbeSums(one.draws, images, *limits)
+    sums = sums._replace(chain=sums.chain + 1)
+    return _with_bridge(sums, mine, theirs) if center else sums
+
+
+def sums_in_precision(sums: ProbeSums | None, dtype: Any) -> ProbeSums | None:
+    """Return the sums in another dtype. Their unit roundoff is that of the coarser one."""
+    if sums is None:
+        return None
+    draws, images, largest, unit = (leaf.astype(dtype) for leaf in sums[:4])
+    unit = jnp.maximum(unit, jnp.asarray(unit_roundoff(dtype), dtype))
+    return ProbeSums(draws, images, largest, unit, *sums[4:])
 
 
 def fade_sums(sums: ProbeSums | None, keep: jax.Array) -> ProbeSums | None:
@@ -101,12 +136,14 @@ def same_probes(one: ProbeSums | None, other: ProbeSums | None) -> bool:
     return one.draws.shape == other.draws.shape and bool(jnp.array_equal(one.draws, other.draws))
 
 
-def _bridge(draws: jax.Array, one: Moments, other: Moments) -> jax.Array:
-    """Return what the difference of two means adds to the products, shape (r, d)."""
+def _with_bridge(sums: ProbeSums, one: Moments, other: Moments) -> ProbeSums:
+    """Return the sums with what the difference of two means adds: one more row."""
     total = one.weight + other.weight
-    share = other.weight / jnp.where(total > 0, total, 1)
+    weight = one.weight * (other.weight / jnp.where(total > 0, total, 1))
     step = (other.mean - one.mean)[None, :]
-    return one.weight * share * full_product(draws, step.T) * step
+    images = sums.images + weight * full_product(sums.draws, step.T) * step
+    largest = jnp.maximum(sums.largest, weight * jnp.sum(jnp.square(step)))
+    return sums._replace(images=images, largest=largest)
 
 
 def _largest_row(rows: SampleRows) -> jax.Array:

@@ -48,6 +48,11 @@ LAMBDA = 8.0
 """Standard deviations of a rounding error that are allowed for in float32."""
 
 
+def unit_roundoff(dtype: Any) -> float:
+    """Return the unit roundoff of a dtype."""
+    return float(np.finfo(np.dtype(dtype)).eps) / 2
+
+
 def gamma(length: float) -> float:
     r"""Return $\gamma_m$, the relative error of a sum of `length` products in float64."""
     return length * UNIT / max(1 - length * UNIT, UNIT)
@@ -118,7 +123,7 @@ class Rounding:
             Largest sum of squares of a row, and of a feature. If no row or feature has a large share of all
             squares, the norm of many independent errors is close to its expectation (see `probe_errors`).
         """
-        unit = float(np.finfo(np.dtype(dtype)).eps) / 2
+        unit = unit_roundoff(dtype)
         width = d if d < LONG else d / CHUNKS + CHUNKS
         by_row = by_feature = LAMBDA
         if trace > 0 and largest is not None:
@@ -170,9 +175,10 @@ def probe_errors(
     values: np.ndarray,
     *,
     largest: float,
-    rows: int,
+    longest: int,
     batches: int,
-    dtype: Any,
+    chain: int,
+    unit: float,
 ) -> tuple[np.ndarray, float]:
     r"""Return bounds on the errors of products of probes that were accumulated in a pass.
 
@@ -195,9 +201,13 @@ def probe_errors(
         $g^\top Mg$.
     largest : float
         Largest sum of squares of a row.
-    rows, batches : int
-    dtype : dtype
-        Precision of the products.
+    longest, batches : int
+        Rows of the longest batch, and number of batches.
+    chain : int
+        Largest number of additions of sums over batches in a row: fewer than batches in a tree of merges. There the
+        sums of one level are those of different rows, so together they are no larger than the sum of all.
+    unit : float
+        Unit roundoff of the products.
 
     Returns
     -------
@@ -206,7 +216,6 @@ def probe_errors(
     whole : float
         Bound on the Frobenius norm of all errors.
     """
-    unit = float(np.finfo(np.dtype(dtype)).eps) / 2
     weight, mean, scatter = (np.asarray(one, np.float64) for one in moments)
     columns = scatter + float(weight) * mean**2
     trace, lengths = float(columns.sum()), np.linalg.norm(draws, axis=1)
@@ -217,10 +226,10 @@ def probe_errors(
     by_feature = _excess(batches * float(columns.max()) / trace)
     # One score, relative to the length of its row; one sum over the rows of a batch; sums over batches.
     score = math.sqrt(draws.shape[1] + OPERATIONS) * unit * lengths
-    sums = math.sqrt(rows / batches + OPERATIONS) * unit * np.sqrt(np.maximum(values, 0))
+    sums = math.sqrt(longest + OPERATIONS) * unit * np.sqrt(np.maximum(values, 0))
     # What a player shares with the rows: its variance, half as much again for what was forgotten, and the mean.
     shared = np.sqrt(1.5 * np.maximum(strengths, 0) + float(weight) * (players @ mean) ** 2)
-    added = (batches + OPERATIONS) * unit * np.sqrt(np.maximum(values, 0)) * shared.max()
+    added = (chain + OPERATIONS) * unit * np.sqrt(np.maximum(values, 0)) * shared.max()
     rows_along = min(by_row * math.sqrt(trace), LAMBDA * math.sqrt(batches * largest))
     features_along = np.minimum(
         by_feature * math.sqrt(trace), LAMBDA * np.sqrt(np.square(players) @ columns)

@@ -31,6 +31,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky, eigh
 
+from eigengame._system.blas_threads import all_blas_threads
 from eigengame.linalg.products import full_product
 from eigengame.solver.certificate import Certificate, certificate, stored
 from eigengame.solver.goal import converged_status
@@ -101,7 +102,7 @@ def solve_row_gram(plan: Plan, passes: Passes) -> Found:
     options = plan.options
     held = HeldRows.read(passes)
     refuse_unless_counted(passes.source.name, held.rows, held.weight, 2)
-    with jax.enable_x64(True):
+    with jax.enable_x64(True), all_blas_threads():
         gram = row_gram(held, center=options.center)
         passes.refuse_unless_finite(gram.moments.scatter)
         players = solve_players(gram, held, min(plan.players, held.rows), center=options.center)

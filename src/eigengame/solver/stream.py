@@ -18,7 +18,8 @@ from eigengame.sharding.placement import Placement
 from eigengame.solver.certificate import Certificate
 from eigengame.solver.frame import Frame
 from eigengame.solver.moments import Moments, gathered_moments, merge_moments, placed_moments
-from eigengame.solver.probe_sums import ProbeSums, merge_sums, same_probes
+from eigengame.solver.plan import MOST_PRECISE
+from eigengame.solver.probe_sums import ProbeSums, merge_sums, same_probes, sums_in_precision
 
 Snapshot = tuple[int, Any]
 """A number of rows, and the components (k, d) after these rows."""
@@ -70,25 +71,33 @@ def merge(game: Remembered, one: Stream, other: Stream) -> Stream:
     probes = one.probes, other.probes
     if not same_probes(*probes):
         probes = None, None
-    state, moments, sums = _merge(game, one.state, other.state, one.moments, other.moments, *probes)
+    small = one.state.memory.players.size <= MOST_PRECISE
+    merge_states = game.merge_on_host if small else partial(_merge_states, game)
+    state = merge_states(one.state, other.state)
+    moments, sums = _merge_sums(game, one.moments, other.moments, *probes)
     larger = one if one.rows >= other.rows else other
     snapshot = (larger.rows, game.components(larger.state))
     return Stream(state, moments, one.rows + other.rows, (snapshot, snapshot), probes=sums)
 
 
 @partial(jax.jit, static_argnums=0)
-def _merge(
+def _merge_states(
+    game: Remembered, one: RememberedState, other: RememberedState
+) -> RememberedState:
+    """Merge states in one compiled program."""
+    return game.merge(one, other)
+
+
+@partial(jax.jit, static_argnums=0)
+def _merge_sums(
     game: Remembered,
-    one: RememberedState,
-    other: RememberedState,
-    moments: Moments,
-    others: Moments,
+    one: Moments,
+    other: Moments,
     mine: ProbeSums | None,
     theirs: ProbeSums | None,
-) -> tuple[RememberedState, Moments, ProbeSums | None]:
-    """Merge states, moments and probes in one compiled program."""
-    sums = merge_sums(mine, theirs, moments, others, center=game.center)
-    return game.merge(one, other), merge_moments(moments, others), sums
+) -> tuple[Moments, ProbeSums | None]:
+    """Merge moments and probes in one compiled program."""
+    return merge_moments(one, other), merge_sums(mine, theirs, one, other, center=game.center)
 
 
 def reframed(stream: Stream, frame: Frame, target: Frame) -> Stream:
@@ -134,7 +143,8 @@ def in_precision(stream: Stream, dtype: Any) -> Stream:
         floating = hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, jnp.floating)
         return leaf.astype(dtype) if floating else leaf
 
-    return jax.tree.map(cast, stream)
+    cast_stream: Stream = jax.tree.map(cast, stream._replace(probes=None))
+    return cast_stream._replace(probes=sums_in_precision(stream.probes, dtype))
 
 
 def _with_features(stream: Stream, features: Any) -> Stream:
@@ -160,7 +170,7 @@ def placed(game: Remembered, stream: Stream, placement: Placement) -> Stream:
     probes = stream.probes
     if probes is not None:
         draws, images = (placement.players(one) for one in (probes.draws, probes.images))
-        probes = ProbeSums(draws, images, placement.replicated(probes.largest))
+        probes = ProbeSums(draws, images, *map(placement.replicated, probes[2:]))
     return stream._replace(
         state=placement.state(stream.state),
         moments=placed_moments(stream.moments, placement),

@@ -42,9 +42,6 @@ from eigengame.solver.plan import Plan, Space
 from eigengame.solver.probe_sums import ProbeSums, add_batch, fade_sums, no_sums
 from eigengame.solver.stream import Snapshot, Stream
 
-LARGE = 4096
-"""Number of rows from which a batch is large."""
-
 TASK = "remembered"
 """Name of the pass, for progress."""
 
@@ -95,13 +92,13 @@ def take(
     game: Remembered, stream: Stream, rows: Any, count: int, placement: Placement = ONE_DEVICE
 ) -> Stream:
     """Return the game after one more batch, with `count` rows of a weight above 0."""
-    step = _large_step if isinstance(rows, DenseRows) and len(rows.values) > LARGE else _step
-    after = step(game, placement, rows, stream.state, stream.moments, stream.probes)
+    after = _step(game, placement, rows, stream.state, stream.moments, stream.probes)
     state, moments, probes, components = after
     return _after(stream._replace(probes=probes), state, moments, count, lambda: components)
 
 
-def _update(
+@partial(jax.jit, static_argnums=(0, 1))
+def _step(
     game: Remembered,
     placement: Placement,
     rows: Any,
@@ -109,7 +106,7 @@ def _update(
     moments: Moments,
     probes: ProbeSums | None,
 ) -> tuple[RememberedState, Moments, ProbeSums | None, jax.Array]:
-    """Return state, moments, probes and components after one batch."""
+    """Return state, moments, probes and components after one batch. Compiled once for each shape."""
     counted = rows
     if game.forget != 1:
         counted, keep = game.fade(rows, moments.weight.dtype)
@@ -123,13 +120,6 @@ def _update(
     state, _ = game.update(rows, state)
     state = placement.constrain_state(state)
     return state, kept_moments(moments, placement), probes, game.components(state)
-
-
-_step = jax.jit(_update, static_argnums=(0, 1))
-"""`_update`, compiled once for each shape."""
-
-_large_step = jit_without_autotune(_update, static_argnums=(0, 1))
-"""Version for large batches. A pass has few of them, so that trying algorithms on a GPU would take longer than it."""
 
 
 def _after(

@@ -56,12 +56,15 @@ def on_device(X: Any) -> jax.Array | None:
 
     JAX arrays and torch tensors on the default device of JAX are such matrices, unless that is a CPU.
     """
-    if jax.default_backend() == "cpu" or getattr(X, "ndim", 0) != 2:
+    if jax.default_backend() == "cpu":
         return None
     if isinstance(X, jax.Array):
+        if X.ndim != 2:
+            return None
         here = X.is_fully_addressable and X.devices() == {jax.devices()[0]}
         return X if here and X.dtype.name in KINDS else None
-    if not hasattr(X, "detach") or not getattr(X, "is_cuda", False):
+    torch = type(X).__module__.split(".")[0] == "torch"
+    if not torch or not getattr(X, "is_cuda", False) or X.ndim != 2:
         return None
     if str(X.dtype).removeprefix("torch.") not in KINDS or X.device.index != jax.devices()[0].id:
         return None

@@ -1,0 +1,97 @@
+"""Arrays on a device: fits of them give what fits of the same rows on the host give.
+
+Here the device is a CPU; `on_device` finds arrays on a GPU.
+"""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from eigengame import EigenGamePCA, as_source
+from eigengame.metrics import angular_error
+from eigengame.solver.options import Options
+from eigengame.solver.plan import DEVICE_BATCHES, Problem, make_plan
+from eigengame.sources.device_array import DeviceArray, on_device
+
+N, D, K = 9000, 48, 4
+
+
+def data(far=0.0, seed=0):
+    rng = np.random.default_rng(seed)
+    return (rng.standard_normal((N, D)) / np.arange(1, D + 1) + far).astype(np.float32)
+
+
+def truth(rows):
+    wide = np.asarray(rows, np.float64)
+    wide = wide - wide.mean(axis=0)
+    return np.linalg.eigh(wide.T @ wide)[1].T[::-1][:K]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
+@pytest.mark.parametrize("options", [{}, {"tol": 1e-2}])
+def test_components_are_those_of_the_rows_on_the_device(dtype, options):
+    there = jnp.asarray(data(), dtype)
+    pca = EigenGamePCA(K, random_state=0, **options).fit(DeviceArray(there))
+    true = angular_error(pca.components_.astype(np.float64), truth(np.asarray(there, np.float32)))
+    assert (true < math.pi / 32).all()
+    assert pca.certificate_.kind == "certified"
+    assert (true <= pca.certificate_.angle).all()
+
+
+def test_a_mean_far_from_zero_costs_no_digits():
+    rows = data(far=1e4)
+    pca = EigenGamePCA(K, random_state=0, tol=1e-2).fit(DeviceArray(jnp.asarray(rows)))
+    true = angular_error(pca.components_.astype(np.float64), truth(rows))
+    assert pca.outcome_.converged
+    assert (true <= pca.certificate_.angle).all()
+    np.testing.assert_allclose(pca.mean_, rows.mean(axis=0, dtype=float), rtol=1e-6)
+    host = EigenGamePCA(K, random_state=0, tol=1e-2).fit(rows)
+    np.testing.assert_allclose(pca.explained_variance_, host.explained_variance_, rtol=1e-4)
+
+
+def test_weights_count_as_on_the_host():
+    rows, weights = data(far=1e3), np.random.default_rng(1).integers(0, 3, N).astype(float)
+    there = DeviceArray(jnp.asarray(rows))
+    pca = EigenGamePCA(K, random_state=0, tol=1e-3).fit(there, sample_weight=weights)
+    host = EigenGamePCA(K, random_state=0, tol=1e-3).fit(rows, sample_weight=weights)
+    assert angular_error(pca.components_, host.components_).max() < 2e-3
+    np.testing.assert_allclose(pca.explained_variance_, host.explained_variance_, rtol=1e-4)
+    np.testing.assert_allclose(pca.mean_, host.mean_, rtol=1e-6)
+
+
+def test_numbers_that_are_not_finite_are_named_by_their_place():
+    rows = data()
+    rows[70, 3] = np.inf
+    with pytest.raises(ValueError, match="feature 3 is inf in row 70"):
+        EigenGamePCA(K).fit(DeviceArray(jnp.asarray(rows)))
+
+
+def test_batches_are_large_but_not_the_whole():
+    plan = make_plan(Problem(DeviceArray(jnp.zeros((100_000, D))), Options()), K, rows=100_000)
+    assert -(-100_000 // plan.batch) == DEVICE_BATCHES
+    few = make_plan(Problem(DeviceArray(jnp.zeros((2000, D))), Options()), K, rows=2000)
+    assert few.batch == 1000
+    host = make_plan(Problem(as_source(np.zeros((100_000, D))), Options()), K, rows=100_000)
+    assert host.batch <= 1024
+
+
+def test_arrays_of_a_cpu_are_read_on_the_host(monkeypatch):
+    rows = jnp.asarray(data())
+    assert on_device(rows) is None
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    assert on_device(rows) is rows
+    assert on_device(rows[0]) is None
+    assert on_device(rows.astype(int)) is None
+    assert on_device(np.asarray(rows)) is None
+
+
+def test_a_fingerprint_depends_on_the_rows():
+    rows = data()
+    one, same = (DeviceArray(jnp.asarray(rows)) for _ in range(2))
+    rows[0, 0] += 1
+    other = DeviceArray(jnp.asarray(rows))
+    assert one.fingerprint() == same.fingerprint() != other.fingerprint()
+    assert one.digest() == same.digest() != other.digest()
