@@ -10,7 +10,7 @@ from sklearn.datasets import load_digits
 from eigengame import Certificate, EigenGamePCA
 from eigengame.solver.certificate_text import LEADING, MOST_OPEN, counts, findings
 from eigengame.solver.clusters import Cluster
-from eigengame.solver.one_pass import _block
+from eigengame.solver.one_pass import one_pass_block
 
 DIGITS = load_digits().data
 
@@ -46,8 +46,7 @@ OPEN = math.pi / 2
 def test_the_reason_is_the_condition_that_failed():
     pca = streamed()
     found, stream = pca.certificate_, pca._result.stream
-    memory = stream.state.memory
-    block = _block(stream, np.float64(memory.players), np.float64(memory.strengths))
+    block, _ = one_pass_block(stream)
     s, error, level = block.strengths, block.coupling(), block.level
     causes = [one.cause for one in found.findings()]
     # All three cases occur: bounded, too close to what follows, and too close to what may be missed.

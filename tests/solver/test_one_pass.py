@@ -8,7 +8,8 @@ import scipy.sparse
 from sklearn.datasets import load_digits
 
 from eigengame import EigenGamePCA, metrics, testing
-from eigengame.solver.one_pass import OnePassBlock, one_pass_angles
+from eigengame.solver import probe_products
+from eigengame.solver.one_pass import OnePassBlock, one_pass_angles, one_pass_certificate
 from eigengame.solver.probes import draw_probes
 
 DIGITS = load_digits().data
@@ -200,3 +201,30 @@ def test_a_block_bounds_residuals_couplings_and_the_level():
         )
     # Each of the four kinds of events has a share of 0.1.
     assert (below <= 200 * 0.1 + 3 * math.sqrt(200 * 0.09)).all()
+
+
+@pytest.mark.parametrize("center", [True, False])
+def test_blocks_of_features_give_what_one_block_gives(monkeypatch, center):
+    rng = np.random.default_rng(5)
+    rows = (rng.standard_normal((400, 90)) / np.arange(1, 91) + 3).astype(np.float32)
+    pca = EigenGamePCA(4, center=center, random_state=0, batch_size=100).fit(rows)
+    stream = pca._result.stream
+    whole = one_pass_certificate(stream, 1.0)
+    monkeypatch.setattr(probe_products, "CERTIFIED_FEATURES", 32)
+    found = one_pass_certificate(stream, 1.0)
+    np.testing.assert_allclose(found.angle, whole.angle, rtol=1e-6)
+    np.testing.assert_allclose(found.level, whole.level, rtol=1e-6)
+    np.testing.assert_allclose(found.estimate, whole.estimate, rtol=1e-6)
+
+
+def test_players_that_are_not_orthonormal_are_made_so():
+    rng = np.random.default_rng(6)
+    rows = (rng.standard_normal((400, 40)) / np.arange(1, 41)).astype(np.float32)
+    stream = EigenGamePCA(3, random_state=0, extra=3).fit(rows)._result.stream
+    memory = stream.state.memory
+    skewed = np.asarray(memory.players).copy()
+    skewed[1] += 0.9 * skewed[0]
+    state = stream.state._replace(memory=memory._replace(players=skewed))
+    found = one_pass_certificate(stream._replace(state=state), 1.0)
+    true = np.linalg.eigh(np.cov(rows.T.astype(np.float64)))[1].T[::-1][:3]
+    assert (metrics.angular_error(skewed[:3].astype(np.float64), true) <= found.angle).all()

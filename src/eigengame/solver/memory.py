@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -12,6 +13,9 @@ from eigengame.linalg.offload import BLOCK
 from eigengame.sharding.placement import ONE_DEVICE, Placement
 from eigengame.solver.krylov_space import most_directions
 from eigengame.solver.probes import LARGEST_DEGREE
+
+CERTIFIED_FEATURES = 2**17
+"""Features of a block of arrays in float64, from which one pass is certified."""
 
 
 @dataclass(frozen=True)
@@ -149,7 +153,8 @@ def certificate_rows(players: int, probes: int, passes: int, d: int) -> int:
     if probes == 0:
         return 0
     if passes == 1:
-        return 3 * players + 5 * probes
+        # Over blocks of features.
+        return math.ceil((4 * players + 5 * probes) * min(1.0, CERTIFIED_FEATURES / d))
     space = min(d, players * (passes - 1), most_directions(players, d) + players)
     powers = min(passes, LARGEST_DEGREE)
     return 6 * space + (3 * (powers + 2) + 4) * probes + (powers + 6) * players

@@ -32,14 +32,12 @@ from functools import cache, cached_property
 import numpy as np
 from scipy.stats import chi2
 
-from eigengame.metrics import angular_error, streak_of
+from eigengame.metrics import streak_of
 from eigengame.sharding.gather import any_distributed, gather
 from eigengame.solver.certificate import Certificate
-from eigengame.solver.float64_products import orthonormal
 from eigengame.solver.goal import RISK
-from eigengame.solver.plan import MOST_PRECISE
+from eigengame.solver.probe_products import probe_products
 from eigengame.solver.probes import ProbeImages
-from eigengame.solver.rounding import probe_errors
 from eigengame.solver.stream import Stream, estimate
 
 SHARES = 4
@@ -58,13 +56,15 @@ class OnePassBlock:
         $Y$.
     errors : array of shape (K,)
         Bound on the rounding error of the norm of each column of $Y$.
-    outside : array of shape (r, d)
-        $P\Pi$.
+    outside : array of shape (r, r), or (r, d)
+        $P\Pi$, or a matrix with the same inner products of rows.
     outside_error : float
         Bound on the rounding error of its norm.
     shares : array of shape (r, K)
         $GV^\top$.
     risk : float
+    whole : bool
+        Whether the players span the whole space.
     """
 
     strengths: np.ndarray
@@ -74,6 +74,7 @@ class OnePassBlock:
     outside_error: float
     shares: np.ndarray
     risk: float
+    whole: bool = False
 
     @property
     def count(self) -> int:
@@ -97,7 +98,7 @@ class OnePassBlock:
     @cached_property
     def level(self) -> float:
         r"""$\mu$; 0 if the players span the whole space."""
-        if self.shares.shape[1] == self.outside.shape[1]:
+        if self.whole:
             return 0.0
         slack = float(np.linalg.norm(self.shares, 2)) * self.coupling()
         norm = float(np.linalg.norm(self.outside, 2)) + self.outside_error
@@ -182,9 +183,8 @@ def _disjoint(block: OnePassBlock, residual: np.ndarray, count: int) -> list[tup
 
 
 def certifiable(stream: Stream) -> bool:
-    """Return whether a stream has probes, and players that are small enough for the host."""
-    players = stream.state.memory.players
-    return stream.probes is not None and stream.rows > 0 and players.size <= MOST_PRECISE
+    """Return whether a stream has rows and probes."""
+    return stream.probes is not None and stream.rows > 0
 
 
 def one_pass_certificate(stream: Stream, scale: float) -> Certificate:
@@ -197,12 +197,9 @@ def one_pass_certificate(stream: Stream, scale: float) -> Certificate:
     scale : float
         Divisor of M for a covariance.
     """
-    memory, k = stream.state.memory, stream.k
-    given = gather(memory.players).astype(np.float64)
-    players, strengths = orthonormal(given), gather(memory.strengths).astype(np.float64)
-    block = _block(stream, players, strengths)
+    k, (block, tilt) = stream.k, one_pass_block(stream)
+    tilt, strengths = tilt[:k], block.strengths
     residual, level = block.residuals, block.level
-    tilt = angular_error(given[:k], players[:k])
     angle = np.minimum(one_pass_angles(block, k) + tilt, math.pi / 2)
     angle[strengths[:k] <= 0] = math.pi / 2
     below, above = np.append(strengths[1:], 0.0)[:k], np.append(np.inf, strengths[:-1])[:k]
@@ -244,57 +241,29 @@ def figures(stream: Stream) -> dict[str, float]:
     return {"variance": share, "streak": float(streak_of(angles))}
 
 
-def _block(stream: Stream, players: np.ndarray, strengths: np.ndarray) -> OnePassBlock:
-    """Return what the probes of a stream show of orthonormal players (K, d) and their strengths."""
-    assert stream.probes is not None
-    draws, images = (gather(one).astype(np.float64) for one in stream.probes[:2])
-    shares = draws @ players.T
-    inside = images @ players.T
-    along, outside = _errors(stream, players, strengths, draws, images)
-    return OnePassBlock(
+def one_pass_block(stream: Stream) -> tuple[OnePassBlock, np.ndarray]:
+    """Return what the probes of a stream show of its players, and the angles (K,) of these to orthonormal ones."""
+    memory, found = stream.state.memory, probe_products(stream)
+    strengths = gather(memory.strengths).astype(np.float64)
+    block = OnePassBlock(
         strengths,
-        inside - shares * strengths,
-        along,
-        images - inside @ players,
-        outside,
-        shares,
+        found.inside - found.shares * strengths,
+        found.along,
+        found.outside,
+        found.error,
+        found.shares,
         RISK,
+        whole=memory.players.shape[0] == memory.players.shape[1],
     )
+    return block, found.tilt
 
 
 def probe_images(stream: Stream) -> ProbeImages | None:
     """Return the products of the probes of a stream in float64 on the host; None without probes."""
     if stream.probes is None:
         return None
-    memory = stream.state.memory
-    players, strengths, draws, images = (
-        gather(one).astype(np.float64)
-        for one in (memory.players, memory.strengths, *stream.probes[:2])
-    )
-    return ProbeImages(draws, images, _errors(stream, players, strengths, draws, images)[1])
-
-
-def _errors(
-    stream: Stream,
-    players: np.ndarray,
-    strengths: np.ndarray,
-    draws: np.ndarray,
-    images: np.ndarray,
-) -> tuple[np.ndarray, float]:
-    """Return bounds on the errors of the products, along each player (K,) and as a whole."""
-    assert stream.probes is not None
-    return probe_errors(
-        tuple(map(gather, stream.moments)),
-        players,
-        strengths,
-        draws,
-        np.sum(draws * images, axis=1),
-        largest=float(stream.probes.largest),
-        longest=int(stream.probes.longest),
-        batches=int(stream.state.step),
-        chain=int(stream.probes.chain),
-        unit=float(stream.probes.unit),
-    )
+    draws, images = (gather(one).astype(np.float64) for one in stream.probes[:2])
+    return ProbeImages(draws, images, probe_products(stream).error)
 
 
 def _estimates(block: OnePassBlock, k: int) -> np.ndarray:

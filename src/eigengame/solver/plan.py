@@ -203,12 +203,15 @@ def make_plan(
 
 
 def _fitting(problem: Problem, plan: Plan) -> Plan:
-    """Return the plan, or one with players in host memory, if it fits; else raise MemoryError."""
+    """Return the plan, or one without probes or with players in host memory, if it fits; else raise MemoryError."""
     source, options, room = problem.source, plan.options, problem.source.free_bytes()
     try:
         refuse_unless_fits(plan.memory, plan.batch, plan.players, room=room)
         return plan
     except MemoryError:
+        if options.probes == "auto" and plan.probes and options.max_passes == 1:
+            fewer = replace(plan.memory, probes=0, certificate=0)
+            return _fitting(problem, replace(plan, memory=fewer, probes=0))
         alone = source.on_device and plan.placement.mesh is None and jax.default_backend() != "cpu"
         simple = plan.route == "remembered" and options.forget == 1 and options.max_passes == 1
         if not (alone and simple):
@@ -251,9 +254,11 @@ def _memory(
 
 def _measured(options: Options, route: str, size: int, probes: int) -> int:
     """Return the number of probes of a certificate on the host, for players of this size; 0 if there is none."""
-    if route != "remembered" or size > MOST_PRECISE:
+    if route != "remembered":
         return 0
-    return probes if options.max_passes == 1 else probes or PROBES
+    if options.max_passes == 1:
+        return probes
+    return 0 if size > MOST_PRECISE else probes or PROBES
 
 
 def _frame(problem: Problem, placement: Placement) -> Frame:
@@ -343,7 +348,9 @@ def _probes(options: Options, route: str, players: int, d: int, *, carried: bool
         return 0
     if options.probes != "auto":
         return options.probes
-    return 0 if carried or players * d > MOST_PRECISE else PROBES
+    # Players that are refined on the device have probes of their own.
+    large = options.max_passes > 1 and players * d > MOST_PRECISE
+    return 0 if carried or large else PROBES
 
 
 def _kernels_apply(problem: Problem, players: int, batch: int, placement: Placement) -> bool:

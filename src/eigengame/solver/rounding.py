@@ -168,12 +168,15 @@ class Rounding:
 
 
 def probe_errors(
-    moments: Any,
-    players: np.ndarray,
     strengths: np.ndarray,
-    draws: np.ndarray,
+    means: np.ndarray,
+    columns: np.ndarray,
+    lengths: np.ndarray,
     values: np.ndarray,
     *,
+    width: int,
+    trace: float,
+    feature: float,
     largest: float,
     longest: int,
     batches: int,
@@ -191,16 +194,15 @@ def probe_errors(
 
     Parameters
     ----------
-    moments : Moments
-        Of the features.
-    players : array of shape (K, d)
-    strengths : array of shape (K,)
-    draws : array of shape (r, d)
-        The probes $g$.
-    values : array of shape (r,)
-        $g^\top Mg$.
-    largest : float
-        Largest sum of squares of a row.
+    strengths, means, columns : arrays of shape (K,)
+        Of each player: its variance, that of the mean along it, and its squares times the sums of squares of the
+        features.
+    lengths, values : arrays of shape (r,)
+        Of each probe $g$: $\|g\|$ and $g^\top Mg$.
+    width : int
+        Number of features.
+    trace, feature, largest : float
+        Sum of all squares, and its largest share of a feature and of a row.
     longest, batches : int
         Rows of the longest batch, and number of batches.
     chain : int
@@ -216,24 +218,19 @@ def probe_errors(
     whole : float
         Bound on the Frobenius norm of all errors.
     """
-    weight, mean, scatter = (np.asarray(one, np.float64) for one in moments)
-    columns = scatter + float(weight) * mean**2
-    trace, lengths = float(columns.sum()), np.linalg.norm(draws, axis=1)
     if trace <= 0:
-        return np.zeros(len(players)), 0.0
+        return np.zeros(len(strengths)), 0.0
     batches = max(batches, 1)
     by_row = _excess(batches * largest / trace)
-    by_feature = _excess(batches * float(columns.max()) / trace)
+    by_feature = _excess(batches * feature / trace)
     # One score, relative to the length of its row; one sum over the rows of a batch; sums over batches.
-    score = math.sqrt(draws.shape[1] + OPERATIONS) * unit * lengths
+    score = math.sqrt(width + OPERATIONS) * unit * lengths
     sums = math.sqrt(longest + OPERATIONS) * unit * np.sqrt(np.maximum(values, 0))
     # What a player shares with the rows: its variance, half as much again for what was forgotten, and the mean.
-    shared = np.sqrt(1.5 * np.maximum(strengths, 0) + float(weight) * (players @ mean) ** 2)
+    shared = np.sqrt(1.5 * np.maximum(strengths, 0) + means)
     added = (chain + OPERATIONS) * unit * np.sqrt(np.maximum(values, 0)) * shared.max()
     rows_along = min(by_row * math.sqrt(trace), LAMBDA * math.sqrt(batches * largest))
-    features_along = np.minimum(
-        by_feature * math.sqrt(trace), LAMBDA * np.sqrt(np.square(players) @ columns)
-    )
+    features_along = np.minimum(by_feature * math.sqrt(trace), LAMBDA * np.sqrt(columns))
     along = score[:, None] * rows_along * shared[None, :] + sums[:, None] * features_along[None, :]
     whole = (score * by_row * shared.max() + sums * by_feature) * math.sqrt(trace)
     return np.linalg.norm(along + added[:, None], axis=0), float(np.linalg.norm(whole + added))
