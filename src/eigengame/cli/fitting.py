@@ -66,10 +66,11 @@ class RunOptions:
 
 def use_compilation_cache() -> None:
     """Keep compiled programs for the next command, if the cache folder can be written."""
-    from eigengame._system.compilation_cache import keep_compilations
+    from eigengame._system.compilation_cache import default_folder, keep_compilations
 
     with contextlib.suppress(OSError, RuntimeError):
-        keep_compilations()
+        if default_folder() is not None:
+            keep_compilations()
 
 
 def fit_source(

@@ -14,6 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from eigengame._system.blas_threads import one_blas_thread
+from eigengame._system.compilation_cache import cached_compilations
 from eigengame.dask.engine import engine_for
 from eigengame.estimator import merging
 from eigengame.estimator.callbacks import CallbackSupport, callback_watchers, with_callbacks
@@ -449,6 +450,9 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
 
 @contextlib.contextmanager
 def _precision(dtype: Any) -> Iterator[None]:
-    """Compute in this precision, with small LAPACK problems on one thread, where they are fastest."""
-    with jax.enable_x64(dtype == np.float64), one_blas_thread():
+    """Compute in this precision, with small LAPACK problems on one thread, where they are fastest.
+
+    Compiled programs are cached on disk.
+    """
+    with jax.enable_x64(dtype == np.float64), one_blas_thread(), cached_compilations():
         yield
