@@ -39,7 +39,7 @@ def fitted(home, *arguments, **environment):
         text=True,
         check=True,
     )
-    return done.stdout.split(), list((home / ".cache/eigengame").glob("*"))
+    return done.stdout.split(), list((home / ".cache/eigengame/programs").glob("*"))
 
 
 def test_a_fit_caches_its_programs_and_restores_the_settings(tmp_path):
@@ -70,7 +70,7 @@ def plain(monkeypatch, tmp_path):
     for name in EVERYTHING:
         jax.config.update(name, 2)
     monkeypatch.setenv("EIGENGAME_CACHE", str(tmp_path / "cache"))
-    yield tmp_path / "cache"
+    yield
     for name, value in before.items():
         jax.config.update(name, value)
 
@@ -108,11 +108,11 @@ def test_fits_in_threads_restore_the_settings(plain):
 
 def test_the_folder_is_chosen_by_the_environment(monkeypatch):
     monkeypatch.setenv("EIGENGAME_CACHE", "here")
-    assert default_folder() == Path("here")
+    assert default_folder() == Path("here/programs")
     monkeypatch.setenv("EIGENGAME_CACHE", "OFF")
     assert default_folder() is None
     with pytest.raises(ValueError, match="turns the cache off"):
         keep_compilations()
     monkeypatch.delenv("EIGENGAME_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", "/caches")
-    assert default_folder() == Path("/caches/eigengame")
+    assert default_folder() == Path("/caches/eigengame/programs")

@@ -46,7 +46,9 @@ def keep_compilations(folder: str | os.PathLike[str] | None = None) -> Path:
             f"EIGENGAME_CACHE={os.environ['EIGENGAME_CACHE']!r} turns the cache off: give a folder, or unset it."
         )
     chosen.mkdir(parents=True, exist_ok=True)
-    for name, value in {"jax_compilation_cache_dir": str(chosen), **EVERYTHING}.items():
+    # The size of a folder of the user is not limited.
+    limit = {"jax_compilation_cache_max_size": -1 if folder else MOST_BYTES}
+    for name, value in {"jax_compilation_cache_dir": str(chosen), **EVERYTHING, **limit}.items():
         jax.config.update(name, value)
     return chosen
 
@@ -56,10 +58,12 @@ def default_folder() -> Path | None:
     named = os.environ.get("EIGENGAME_CACHE")
     if named is not None and named.lower() in OFF:
         return None
-    if named:
-        return Path(named)
     user = os.environ.get("XDG_CACHE_HOME")
-    return (Path(user) if user else Path.home() / ".cache") / "eigengame"
+    folder = (
+        Path(named) if named else (Path(user) if user else Path.home() / ".cache") / "eigengame"
+    )
+    # A folder of its own: JAX warns of programs that were cached without a limit of the size.
+    return folder / "programs"
 
 
 @contextmanager

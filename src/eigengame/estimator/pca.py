@@ -41,7 +41,7 @@ from eigengame.solver.forgetting import certified_weights
 from eigengame.solver.options import Options
 from eigengame.solver.passes import SourcePasses
 from eigengame.solver.plan import Problem, make_plan
-from eigengame.solver.result import Result, result_of
+from eigengame.solver.result import Result, result_of, stream_frame, stream_in
 from eigengame.solver.row_counts import refuse_unless_counted
 from eigengame.solver.solve import found_in_stream
 from eigengame.solver.streaming import begin, one_pass
@@ -277,15 +277,14 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
                 rows=None,
                 ragged=n or 1024,
                 placement=ONE_DEVICE if self.mesh is None else None,
-                frame=None if before is None else before.frame,
+                frame=None if before is None else stream_frame(before),
             )
             frame, game = plan.frame, plan.game()
             assert frame is not None
-            stream = (
-                begin(game, k, d, options.dtype, options.seed, plan.placement, plan.probes)
-                if before is None or before.stream is None
-                else streams.placed(game, before.stream, plan.placement)
-            )
+            if before is None:
+                stream = begin(game, k, d, options.dtype, options.seed, plan.placement, plan.probes)
+            else:
+                stream = streams.placed(game, stream_in(before, frame), plan.placement)
             passes = SourcePasses(replace(batches_of(problem, plan), ragged=True))
             stream = one_pass(game, passes, stream)
             passes.refuse_unless_finite(stream.moments.scatter)

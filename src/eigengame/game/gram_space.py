@@ -17,6 +17,7 @@ import jax.numpy as jnp
 
 from eigengame.game.krylov_round import sort_empty_last
 from eigengame.game.rows import DenseRows
+from eigengame.linalg.eigh import symmetric_eigh
 from eigengame.linalg.orthonormal import whiten
 from eigengame.linalg.products import full_product
 from eigengame.linalg.wide import ON_DEVICE, WideOperations, lengths_of
@@ -138,7 +139,7 @@ def coordinates_of(gram: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
     absent = lengths == 0  # for example rows of padding
     scale = jnp.where(absent, 0, 1 / jnp.where(absent, 1, lengths))
     unit = scale[:, None] * gram * scale[None, :]
-    turn, empty = whiten(unit, absent)
+    turn, empty, _ = whiten(unit, absent)
     coordinates = lengths[:, None] * full_product(unit, turn.T)
     return coordinates, turn * scale[None, :], empty
 
@@ -169,7 +170,7 @@ def top_eigenvectors(
     past = full_product(players.T * strengths[None, :], players)
     scatter = past + full_product(rows.T, rows)
     scatter = sort_empty_last(scatter, empty, jnp.max(jnp.diag(scatter)))
-    values, vectors = jnp.linalg.eigh((scatter + scatter.T) / 2)
+    values, vectors = symmetric_eigh(scatter)
     return vectors.T[::-1][:k], jnp.maximum(values[::-1][:k], 0)
 
 

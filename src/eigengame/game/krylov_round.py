@@ -9,10 +9,13 @@ $Z^\top$, as a gradient step does, and has no step size.
 
 from __future__ import annotations
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 
 from eigengame.game.rows import Rows
+from eigengame.linalg.eigh import symmetric_eigh
 from eigengame.linalg.orthonormal import unit_rejections, whiten
 from eigengame.linalg.products import full_product
 
@@ -74,8 +77,17 @@ def krylov_round(
     # A row that mostly lies along the players consists of rounding errors: leave it out.
     real = lengths2 > 0.25 * jnp.diag(raw)
     scale = jnp.where(real, 1 / jnp.sqrt(jnp.where(real, lengths2, 1)), 0)
-    basis, empty = whiten(scale[:, None] * overlaps * scale[None, :])
+    basis, empty, apart = whiten(scale[:, None] * overlaps * scale[None, :])
     basis = basis * scale[None, :]
+    fresh, inside, basis, empty = jax.lax.cond(
+        apart,
+        lambda *given: given,
+        partial(_made_orthonormal, players),
+        fresh,
+        inside,
+        basis,
+        empty,
+    )
     fresh_scores = rows.scores(fresh) - full_product(scores, inside.T)
     across = full_product(rows.gram(scores, fresh_scores), basis.T)
     among = full_product(full_product(basis, rows.gram(fresh_scores, fresh_scores)), basis.T)
@@ -83,7 +95,7 @@ def krylov_round(
         gram = gram + jnp.diag(past)
     among = sort_empty_last(among, empty, jnp.max(jnp.diag(gram)))
     small = jnp.block([[gram, across], [across.T, among]])
-    values, axes = jnp.linalg.eigh((small + small.T) / 2)
+    values, axes = symmetric_eigh(small)
     chosen = axes.T[::-1][:k]
     own, other = chosen[:, :k], full_product(chosen[:, k:], basis)
     return (
@@ -91,3 +103,18 @@ def krylov_round(
         full_product(scores, own.T) + full_product(fresh_scores, other.T),
         jnp.maximum(values[::-1][:k], 0),
     )
+
+
+def _made_orthonormal(
+    players: jax.Array, fresh: jax.Array, inside: jax.Array, basis: jax.Array, empty: jax.Array
+) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
+    """Return fresh directions (K, d) that are orthonormal to rounding, with coefficients to match.
+
+    Combinations of nearly dependent directions amplify rounding errors, along the players and in their overlaps. So
+    they are made, the players are removed again, and what is left is whitened by its measured overlaps.
+    """
+    made = full_product(basis, fresh - full_product(inside, players))
+    made = made - full_product(full_product(made, players.T), players)
+    turn, empty, _ = whiten(full_product(made, made.T), empty)
+    unit = jnp.diag(jnp.where(empty, 0, 1).astype(made.dtype))
+    return full_product(turn, made), jnp.zeros_like(inside), unit, empty

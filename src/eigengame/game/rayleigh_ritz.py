@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from eigengame import _check
 from eigengame.game.rows import as_rows, floating
 from eigengame.game.sphere import retract
+from eigengame.linalg.eigh import symmetric_eigh
 from eigengame.linalg.products import full_product
 
 
@@ -51,10 +52,10 @@ def settle_coefficients(gram: jax.Array, overlaps: jax.Array) -> tuple[jax.Array
     coefficients : array of shape (k, k)
         Row $i$ holds the coefficients of the $i$th Ritz vector.
     """
-    sizes, axes = jnp.linalg.eigh(overlaps)
+    sizes, axes = symmetric_eigh(overlaps)
     cutoff = sizes[-1] * overlaps.shape[0] * jnp.finfo(overlaps.dtype).eps
     spanned = sizes > cutoff
     whiten = axes * jnp.where(spanned, 1 / jnp.sqrt(jnp.where(spanned, sizes, 1)), 0)[None, :]
     inside = full_product(full_product(whiten.T, gram), whiten)
-    values, rotation = jnp.linalg.eigh((inside + inside.T) / 2)
+    values, rotation = symmetric_eigh(inside)
     return values[::-1], full_product(whiten, rotation).T[::-1]

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 
+from eigengame.linalg.eigh import symmetric_eigh
 from eigengame.linalg.products import full_product, long_product
 
 WIDE = 4096
@@ -125,11 +126,14 @@ def _newton_schulz(players: jax.Array) -> jax.Array:
     return 1.5 * jnp.eye(players.shape[0], dtype=players.dtype) - 0.5 * overlaps
 
 
-def whiten(overlaps: jax.Array, absent: jax.Array | None = None) -> tuple[jax.Array, jax.Array]:
-    """Return T with T O T' = I on the span of the vectors, and a mask of the zero rows of T.
+def whiten(
+    overlaps: jax.Array, absent: jax.Array | None = None
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Return T with T O T' = I on the span of the vectors, a mask of its zero rows, and whether it is accurate.
 
     If the vectors are independent, T is an inverse Cholesky factor, at a tenth of the cost of eigenvectors.
-    Otherwise eigenvectors of O are used, without those whose eigenvalue is within rounding of 0.
+    Otherwise eigenvectors of O are used, without those whose eigenvalue is within rounding of 0. Then T O T' can be
+    off by a hundredth: make the vectors T V, and whiten their measured overlaps once more.
 
     Parameters
     ----------
@@ -145,13 +149,16 @@ def whiten(overlaps: jax.Array, absent: jax.Array | None = None) -> tuple[jax.Ar
     # Under vmap both branches run, and two LAPACK calls at the same time can deadlock on their threads. This
     # dependence makes the second wait for the first.
     others = jnp.where(apart, jnp.eye(overlaps.shape[0], dtype=overlaps.dtype), overlaps)
-    return jax.lax.cond(apart, lambda: (_inverse(factor), absent), lambda: _whiten_spectral(others))
+    turn, empty = jax.lax.cond(
+        apart, lambda: (_inverse(factor), absent), lambda: _whiten_spectral(others)
+    )
+    return turn, empty, apart
 
 
 def _whiten_spectral(overlaps: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Return the inverse square root on the eigenvectors that are not rounding, and a mask of the others."""
     k = overlaps.shape[0]
-    sizes, axes = jnp.linalg.eigh(overlaps)
+    sizes, axes = symmetric_eigh(overlaps)
     spanned = sizes > 30 * k * jnp.finfo(overlaps.dtype).eps
     roots = jnp.where(spanned, 1 / jnp.sqrt(jnp.where(spanned, sizes, 1)), 0)
     return roots[:, None] * axes.T, ~spanned

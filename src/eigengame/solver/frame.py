@@ -119,8 +119,14 @@ def frame_of(
     origin = _far_mean(block, of_all) if center and not small else None
     if origin is not None and source.dtype.itemsize <= 4 and source.dtype.kind not in "ui":
         origin = origin.astype(np.float32).astype(np.float64)
-    away = block if origin is None else block - origin[slice(*columns) if columns else slice(None)]
-    return Frame(origin, _unit(of_all(np.abs(away).max(axis=0)), dtype))
+    own = slice(*columns) if columns else slice(None)
+    away = block if origin is None else block - origin[own]
+    sizes = of_all(np.abs(away).max(axis=0))
+    if not sizes.any() and isinstance(source, RandomAccess):
+        # All of the first rows are equal, and do not show the scale of the others.
+        others = _rows_apart(source, columns) - (0 if origin is None else origin[own])
+        sizes = of_all(np.abs(others).max(axis=0))
+    return Frame(origin, _unit(sizes, dtype))
 
 
 def first_mean(source: Source, frame: Frame) -> np.ndarray:
@@ -150,6 +156,15 @@ def _unit(sizes: np.ndarray, dtype: Any) -> float:
         return 1.0
     power = math.frexp(largest)[1]
     return 1.0 if abs(power) <= UNSCALED[np.dtype(dtype)] else math.ldexp(1.0, power)
+
+
+def _rows_apart(source: RandomAccess, columns: tuple[int, int] | None) -> np.ndarray:
+    """Return some rows over the whole length of a source."""
+    n, d = source.shape
+    assert n is not None
+    places = np.unique(np.linspace(0, n - 1, 64).astype(int)).tolist()
+    found = [source.read_columns(one, one + 1, *(columns or (0, d))) for one in places]
+    return np.concatenate([np.asarray(one, np.float64) for one in found])
 
 
 def first_rows(source: Source, count: int, columns: tuple[int, int] | None = None) -> Any:

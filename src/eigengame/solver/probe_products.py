@@ -135,6 +135,7 @@ def _products(stream: Stream, arrays: _Arrays, turn: np.ndarray, tilt: np.ndarra
         columns,
         np.sqrt(lengths2),
         values,
+        rows=stream.rows,
         width=arrays.players.shape[1],
         trace=trace,
         feature=feature,

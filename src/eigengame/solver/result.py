@@ -13,7 +13,7 @@ from eigengame.solver.frame import Frame, in_range
 from eigengame.solver.moments import Moments
 from eigengame.solver.options import Options
 from eigengame.solver.outcome import Outcome
-from eigengame.solver.stream import Stream
+from eigengame.solver.stream import Stream, reframed_mean, without_spread
 
 MOST_COMPLETED = 2**27
 """Largest size of players whose null directions are completed, on the host in float64: 1 GiB."""
@@ -63,6 +63,21 @@ class Result:
         """Return the options and the number of components of the stream."""
         assert self.stream is not None
         return self.options, self.stream.k
+
+
+def stream_frame(before: Result) -> Frame | None:
+    """Return the frame of a stream; None if the next rows decide it, because all rows so far are equal."""
+    assert before.stream is not None
+    undecided = before.options.center and without_spread(before.stream)
+    return None if undecided else before.frame
+
+
+def stream_in(before: Result, frame: Frame) -> Stream:
+    """Return the stream of a result in a frame: its own, or one that was decided after rows without spread."""
+    assert before.stream is not None
+    if frame is before.frame:
+        return before.stream
+    return reframed_mean(before.stream, before.frame, frame)
 
 
 @dataclass(frozen=True)

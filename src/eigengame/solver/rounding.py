@@ -53,6 +53,28 @@ def unit_roundoff(dtype: Any) -> float:
     return float(np.finfo(np.dtype(dtype)).eps) / 2
 
 
+def underflow(unit: float, rows: float, d: int, trace: float) -> float:
+    """Return what products of unit vectors can be off by because numbers and products underflow to zero.
+
+    Each of them is off by at most the smallest normal number, which counts if the data itself is as small as its
+    root. Entries of rows, products of scores, and products of sums over rows are added up.
+
+    Parameters
+    ----------
+    unit : float
+        Unit roundoff, which tells the precision.
+    rows : float
+        Number of rows.
+    d : int
+        Features.
+    trace : float
+        Sum of the squares of all numbers, as computed.
+    """
+    tiny = float(np.finfo(np.float32 if unit > 2.0**-30 else np.float64).tiny)
+    root = math.sqrt((trace + rows * d * tiny) * rows)
+    return tiny * (root * (2 * math.sqrt(d) + d) + rows * math.sqrt(d))
+
+
 def gamma(length: float) -> float:
     r"""Return $\gamma_m$, the relative error of a sum of `length` products in float64."""
     return length * UNIT / max(1 - length * UNIT, UNIT)
@@ -71,11 +93,14 @@ class Rounding:
     trace : float
         $T$: sum of the squares of all numbers that were multiplied. At least the trace of $M$; more where
         rows were multiplied before their mean was subtracted.
+    underflow : float
+        Bound on what is lost by underflow (see `underflow`).
     """
 
     scores: float
     sums: float
     trace: float
+    underflow: float = 0.0
 
     @classmethod
     def worst(cls, d: int, chain: int, trace: float, mean: float = 0.0) -> Rounding:
@@ -132,7 +157,8 @@ class Rounding:
             by_feature = min(LAMBDA, _excess(max(batches, 1) * feature / trace))
         scores = by_row * math.sqrt(width + OPERATIONS)
         sums = by_feature * math.sqrt(size + OPERATIONS)
-        return cls(scores * unit, (sums + batches) * unit, trace)
+        lost = underflow(unit, size * batches, d, trace)
+        return cls(scores * unit, (sums + batches) * unit, trace, lost)
 
     def of_products(
         self, values: np.ndarray, lengths2: np.ndarray | None = None, largest: float = 0.0
@@ -164,7 +190,8 @@ class Rounding:
         values = np.maximum(values, 0)
         summed = values if lengths2 is None else np.maximum(lengths2, values)
         roots = (np.sqrt(summed) + np.sqrt(summed - values)) * math.sqrt(self.trace)
-        return self.sums * roots, np.full(len(values), self.scores * math.sqrt(self.trace))
+        scores = np.full(len(values), self.scores * math.sqrt(self.trace))
+        return self.sums * roots + self.underflow, scores
 
 
 def probe_errors(
@@ -174,6 +201,7 @@ def probe_errors(
     lengths: np.ndarray,
     values: np.ndarray,
     *,
+    rows: int,
     width: int,
     trace: float,
     feature: float,
@@ -199,8 +227,8 @@ def probe_errors(
         features.
     lengths, values : arrays of shape (r,)
         Of each probe $g$: $\|g\|$ and $g^\top Mg$.
-    width : int
-        Number of features.
+    rows, width : int
+        Number of rows and of features.
     trace, feature, largest : float
         Sum of all squares, and its largest share of a feature and of a row.
     longest, batches : int
@@ -219,7 +247,8 @@ def probe_errors(
         Bound on the Frobenius norm of all errors.
     """
     if trace <= 0:
-        return np.zeros(len(strengths)), 0.0
+        lost = float(np.linalg.norm(underflow(unit, rows, width, 0.0) * (1 + lengths)))
+        return np.full(len(strengths), lost), lost
     batches = max(batches, 1)
     by_row = _excess(batches * largest / trace)
     by_feature = _excess(batches * feature / trace)
@@ -233,6 +262,7 @@ def probe_errors(
     features_along = np.minimum(by_feature * math.sqrt(trace), LAMBDA * np.sqrt(columns))
     along = score[:, None] * rows_along * shared[None, :] + sums[:, None] * features_along[None, :]
     whole = (score * by_row * shared.max() + sums * by_feature) * math.sqrt(trace)
+    added = added + underflow(unit, rows, width, trace) * (1 + lengths)
     return np.linalg.norm(along + added[:, None], axis=0), float(np.linalg.norm(whole + added))
 
 

@@ -127,6 +127,24 @@ def reframed(stream: Stream, frame: Frame, target: Frame) -> Stream:
     return stream._replace(state=state, moments=moments, probes=probes)
 
 
+def without_spread(stream: Stream) -> bool:
+    """Return whether all rows so far are equal, so that nothing tells their scale."""
+    return not np.asarray(stream.moments.scatter).any()
+
+
+def reframed_mean(stream: Stream, frame: Frame, target: Frame) -> Stream:
+    """Version of `reframed` for a stream of centred rows without spread: only its mean is converted."""
+    memory, moments = stream.state.memory, stream.moments
+    mean = target.inner(frame.outer(np.asarray(moments.mean)))
+    moved = jnp.asarray(mean, moments.mean.dtype)
+    state = stream.state._replace(memory=memory._replace(mean=moved))
+    probes = stream.probes
+    if probes is not None:
+        largest = jnp.asarray(np.sum(mean**2), probes.largest.dtype)
+        probes = probes._replace(images=jnp.zeros_like(probes.images), largest=largest)
+    return stream._replace(state=state, moments=moments._replace(mean=moved), probes=probes)
+
+
 def reordered(stream: Stream, order: np.ndarray) -> Stream:
     """Return the stream with its features in another order, given as indices (d,)."""
 

@@ -160,7 +160,7 @@ def _begin_with_overlaps(
 def _draw_on_device(game: Remembered, k: int, d: int, dtype: Any, seed: int) -> RememberedState:
     """Return an empty memory with random orthonormal players; draws are nearly orthogonal, since d is large."""
     draws = jax.random.normal(jax.random.key(seed), (game.players_for(k, d), d), dtype)
-    turn, _ = whiten(full_product(draws, draws.T) / d)
+    turn, *_ = whiten(full_product(draws, draws.T) / d)
     return game.empty_state(full_product(turn, draws) / math.sqrt(d), k)
 
 
