@@ -151,6 +151,11 @@ def last_batch(rng: np.random.Generator, s: Setting) -> Made:
     return _appears_late(rng, s, s.batch)
 
 
+def first_batch(rng: np.random.Generator, s: Setting) -> Made:
+    rows, text = _appears_late(rng, s, s.batch)
+    return rows[::-1], text.replace("last", "first")
+
+
 def scales(rng: np.random.Generator, s: Setting) -> Made:
     power = rng.uniform(-21, 17) if s.single else rng.uniform(-100, 100)
     return with_spectrum(rng, s, _tail(rng, s)) * 10**power, f"rows times 1e{power:.1f}"
@@ -234,6 +239,7 @@ FAMILIES: dict[str, Family] = {
         sorted_rows,
         last_row,
         last_batch,
+        first_batch,
         scales,
         ties,
         scaled_columns,

@@ -12,51 +12,17 @@ import subprocess
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 from threadpoolctl import threadpool_limits
 
-from benchmarks.hostile_problems import FORGET, Problem
-from eigengame import EigenGamePCA
-
-TOLERANCES = (1e-3, 1e-2, 1e-6)
-"""Values of `tol`, used in turn; only the last refines near-ties far enough."""
-
-
-class Group(NamedTuple):
-    """A cluster of the certificate: the indices of its members, and the bound on the angle of their span."""
-
-    members: tuple[int, ...]
-    angle: float
-
-
-@dataclass(frozen=True)
-class Claim:
-    """The claims of one certificate about stored components.
-
-    Attributes
-    ----------
-    target : {"plain", "uncentred", "weighted", "faded"}
-        The data whose components are claimed.
-    components : array of shape (k, d)
-    kind : str
-    angle : array of shape (k,)
-    confidence : float
-    clusters : tuple of Group
-    """
-
-    target: str
-    components: np.ndarray
-    kind: str
-    angle: np.ndarray
-    confidence: float
-    clusters: tuple[Group, ...] = ()
-
+from benchmarks.hostile_claims import Claim, Route, claim, estimator, tolerance
+from benchmarks.hostile_problems import SETTINGS, Problem
+from benchmarks.hostile_streams import STREAM_ROUTES
 
 @dataclass(frozen=True)
 class Attempt:
@@ -74,38 +40,6 @@ class Attempt:
     claims: tuple[Claim, ...] = ()
     refused: str = ""
     failed: str = ""
-
-
-Route = Callable[[Problem], list[Claim]]
-
-
-def claim(target: str, pca: EigenGamePCA) -> Claim:
-    """Return the claim of an estimator's certificate."""
-    found = pca.certificate_
-    groups = tuple(
-        Group(tuple(int(i) for i in one.members), float(one.angle))
-        for one in getattr(found, "clusters", ()) or ()
-    )
-    return Claim(
-        target,
-        np.array(pca.components_),
-        found.kind,
-        np.array(found.angle, np.float64),
-        float(found.confidence),
-        groups,
-    )
-
-
-def estimator(problem: Problem, **options: Any) -> EigenGamePCA:
-    """Return an estimator for a problem, with fixed shapes and a seed of its own."""
-    s = problem.setting
-    options = {"batch_size": s.batch, "dtype": s.play, **options}
-    return EigenGamePCA(s.k, random_state=problem.index, **options)
-
-
-def tolerance(problem: Problem) -> float:
-    """Return the value of `tol` for a problem."""
-    return TOLERANCES[problem.index % len(TOLERANCES)]
 
 
 def by_tol(problem: Problem) -> list[Claim]:
@@ -134,9 +68,18 @@ def by_sparse(problem: Problem) -> list[Claim]:
     return [claim("plain", pca)]
 
 
+def sparse_in_one_pass(problem: Problem) -> list[Claim]:
+    return [claim("plain", estimator(problem).fit(sparse.csr_array(problem.rows)))]
+
+
 def by_weights(problem: Problem) -> list[Claim]:
     pca = estimator(problem, tol=tolerance(problem))
     return [claim("weighted", pca.fit(problem.rows, sample_weight=problem.weights))]
+
+
+def weights_in_one_pass(problem: Problem) -> list[Claim]:
+    pca = estimator(problem).fit(problem.rows, sample_weight=problem.weights)
+    return [claim("weighted", pca)]
 
 
 def uncentred(problem: Problem) -> list[Claim]:
@@ -144,32 +87,17 @@ def uncentred(problem: Problem) -> list[Claim]:
     return [claim("uncentred", pca)]
 
 
-def by_partial_fit(problem: Problem) -> list[Claim]:
-    pca = estimator(problem)
-    for begin in range(0, len(problem.rows), problem.setting.batch):
-        pca.partial_fit(problem.rows[begin : begin + problem.setting.batch])
-    so_far = claim("plain", pca)
-    pca.certify(problem.rows)
-    return [so_far, claim("plain", pca)]
-
-
-def by_merge(problem: Problem) -> list[Claim]:
-    half = len(problem.rows) // 2
-    parts = (problem.rows[:half], problem.rows[half:])
-    one, other = (estimator(problem).fit(part) for part in parts)
-    pca = one.merge(other)
-    merged = claim("plain", pca)
-    pca.certify(problem.rows)
-    return [merged, claim("plain", pca)]
+def uncentred_in_one_pass(problem: Problem) -> list[Claim]:
+    return [claim("uncentred", estimator(problem, center=False).fit(problem.rows))]
 
 
 def by_forgetting(problem: Problem) -> list[Claim]:
-    pca = estimator(problem, tol=tolerance(problem), forget=FORGET).fit(problem.rows)
+    pca = estimator(problem, tol=tolerance(problem), forget=problem.forget).fit(problem.rows)
     return [claim("faded", pca)]
 
 
 def forgetting_in_one_pass(problem: Problem) -> list[Claim]:
-    return [claim("faded", estimator(problem, forget=FORGET).fit(problem.rows))]
+    return [claim("faded", estimator(problem, forget=problem.forget).fit(problem.rows))]
 
 
 def by_dask(problem: Problem) -> list[Claim]:
@@ -199,10 +127,12 @@ ROUTES: dict[str, Route] = {
     "one-pass": one_pass,
     "auto": by_covariance,
     "sparse": by_sparse,
+    "sparse-one-pass": sparse_in_one_pass,
     "weights": by_weights,
+    "weights-one-pass": weights_in_one_pass,
     "uncentred": uncentred,
-    "partial_fit": by_partial_fit,
-    "merge": by_merge,
+    "uncentred-one-pass": uncentred_in_one_pass,
+    **STREAM_ROUTES,
     "forget": by_forgetting,
     "forget-one-pass": forgetting_in_one_pass,
     "dask": by_dask,
@@ -214,8 +144,12 @@ EVERY = {"dask": 3, "mesh2": 2, "mesh4": 3, "forget": 2, "forget-one-pass": 2}
 """Slow routes are used for every n-th problem only."""
 
 
-def routes_for(problem: Problem, names: Sequence[str]) -> list[str]:
-    """Return the routes for a problem."""
+def routes_for(problem: Problem, names: Sequence[str], each: int | None = None) -> list[str]:
+    """Return the routes for a problem: all of them except slow ones, or `each` of them in turn."""
+    if each is not None and each < len(names):
+        # The turn advances after all settings had it; otherwise a route would meet some settings only.
+        begin = problem.index // len(SETTINGS) * each + problem.index
+        return [names[(begin + i) % len(names)] for i in range(each)]
     return [name for name in names if problem.index % EVERY.get(name, 1) == 0]
 
 
@@ -242,7 +176,7 @@ def attempts_in_child(tasks: Sequence[tuple[Problem, str]]) -> list[Attempt]:
     path = os.pathsep.join([str(root / "src"), str(root), os.environ.get("PYTHONPATH", "")])
     environment = {"XLA_FLAGS": flags.strip(), "JAX_PLATFORMS": "cpu", "PYTHONPATH": path}
     # Problems are sent by name and drawn again, so that rows need not be sent.
-    names = [(Problem(p.family, p.setting, p.seed, p.index), route) for p, route in tasks]
+    names = [(replace(p), route) for p, route in tasks]
     with tempfile.TemporaryDirectory() as folder:
         sent, returned = Path(folder) / "tasks", Path(folder) / "attempts"
         sent.write_bytes(pickle.dumps(names))

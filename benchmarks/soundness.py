@@ -22,6 +22,7 @@ from pathlib import Path
 from threadpoolctl import threadpool_limits
 
 from benchmarks.hostile_families import FAMILIES
+from benchmarks.hostile_orders import ORDERS
 from benchmarks.hostile_problems import SETTINGS, draw_problems
 from benchmarks.hostile_routes import (
     MESH_ROUTES,
@@ -43,6 +44,8 @@ def cases_of(
     families: Sequence[str] = tuple(FAMILIES),
     routes: Sequence[str] = (*ROUTES, *MESH_ROUTES),
     settings: Sequence[str] = tuple(SETTINGS),
+    orders: Sequence[str] = tuple(ORDERS),
+    each: int | None = None,
 ) -> Iterator[Case]:
     """Yield every problem on every route, compared with the true components.
 
@@ -52,14 +55,16 @@ def cases_of(
         Problems of each family, over the settings in turn.
     seed : int
         Other seeds draw other problems.
-    families, routes, settings : sequences of str
-        Names from `FAMILIES`, `ROUTES` or `MESH_ROUTES`, and `SETTINGS`.
+    families, routes, settings, orders : sequences of str
+        Names from `FAMILIES`, `ROUTES` or `MESH_ROUTES`, `SETTINGS`, and `ORDERS`.
+    each : int, optional
+        Number of routes for each problem, which take turns; by default all of them.
     """
-    everything = draw_problems(seed, list(families), list(settings), problems)
+    everything = draw_problems(seed, families, settings, problems, orders)
     meshed = [
         (problem, route)
         for problem in everything
-        for route in routes_for(problem, routes)
+        for route in routes_for(problem, routes, each)
         if route in MESH_ROUTES
     ]
     on_mesh: dict[int, list[tuple[str, Attempt]]] = {}
@@ -67,7 +72,7 @@ def cases_of(
         on_mesh.setdefault(id(problem), []).append((route, found))
     for problem in everything:
         own = replace(problem)  # a copy, so that its rows and true components are freed after use
-        for route in routes_for(problem, routes):
+        for route in routes_for(problem, routes, each):
             if route not in MESH_ROUTES:
                 # At these sizes one thread is faster than several.
                 with threadpool_limits(1, user_api="blas"):
@@ -85,8 +90,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     began = time.monotonic()
     cases: list[Case] = []
     options.out.parent.mkdir(parents=True, exist_ok=True)
-    chosen = options.problems, options.seed, options.family, options.route, options.setting
-    for case in cases_of(*chosen):
+    chosen = options.problems, options.seed, options.family, options.route
+    for case in cases_of(*chosen, options.setting, options.order, options.each):
         cases.append(case)
         if len(cases) % 100 == 0:
             seconds = time.monotonic() - began
@@ -108,10 +113,12 @@ def _parser() -> argparse.ArgumentParser:
     every_route = (*ROUTES, *MESH_ROUTES)
     parser.add_argument("--problems", type=int, default=7, help="problems of each family")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--each", type=int, help="routes for each problem, in turn (default: all)")
     for name, known in (
         ("family", tuple(FAMILIES)),
         ("route", every_route),
         ("setting", tuple(SETTINGS)),
+        ("order", tuple(ORDERS)),
     ):
         parser.add_argument(
             f"--{name}",

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from benchmarks.exact_eigen import SecondTruth, eigen, truth_of
 from benchmarks.exact_scatter import exact_scatter, scatter_by_integers, scatter_by_slices
+from benchmarks.hostile_claims import Claim, Group
 from benchmarks.hostile_families import FAMILIES
 from benchmarks.hostile_problems import SETTINGS, Problem
-from benchmarks.hostile_routes import MESH_ROUTES, ROUTES, Attempt, Claim, Group, attempt
+from benchmarks.hostile_routes import MESH_ROUTES, ROUTES, Attempt, attempt
 from benchmarks.soundness import cases_of, main
 from benchmarks.soundness_score import Check, case_of, excess, rate, tally
 
