@@ -10,6 +10,9 @@ from collections.abc import Callable
 
 import numpy as np
 
+ORDERED = ("sorted_rows", "last_row", "last_batch", "first_batch")
+"""Families whose rows are drawn in a hostile order, which another order would undo."""
+
 Order = Callable[[np.ndarray, int, np.random.Generator], np.ndarray]
 
 
@@ -79,5 +82,13 @@ def _either_way(keys: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 ORDERS: dict[str, Order] = {
     one.__name__: one
-    for one in (drawn, by_norm, by_small_score, by_cluster, largest_last, largest_first, alternating)
+    for one in (
+        drawn,
+        by_norm,
+        by_small_score,
+        by_cluster,
+        largest_last,
+        largest_first,
+        alternating,
+    )
 }

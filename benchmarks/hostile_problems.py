@@ -14,7 +14,7 @@ import numpy as np
 
 from benchmarks.exact_eigen import SecondTruth, Truth, truth_of
 from benchmarks.hostile_families import FAMILIES, Made, Setting
-from benchmarks.hostile_orders import ORDERS
+from benchmarks.hostile_orders import ORDERED, ORDERS
 from benchmarks.quick_truth import QuickTruth, quick_truth_of
 
 FORGET = (1 - 2.0**-7, 1 - 2.0**-4)
@@ -168,7 +168,8 @@ def draw_problems(
     found = []
     for family in families:
         rng = np.random.default_rng([seed, zlib.crc32(family.encode())])
-        for index, place in enumerate(rng.integers(len(orders), size=problems)):
+        usable = ["drawn"] if family in ORDERED and "drawn" in orders else orders
+        for index, place in enumerate(rng.integers(len(usable), size=problems)):
             setting = SETTINGS[settings[index % len(settings)]]
-            found.append(Problem(family, setting, seed, index, orders[place]))
+            found.append(Problem(family, setting, seed, index, usable[place]))
     return found

@@ -26,16 +26,13 @@ def even_batches(problem: Problem) -> Iterator[np.ndarray]:
 def ragged_batches(problem: Problem) -> Iterator[np.ndarray]:
     """Yield the rows in batches of very different lengths, the first of which may be a single row.
 
-    There are only four lengths, because each power of two is compiled once.
+    There are few lengths, because each power of two is compiled once.
     """
     batch = problem.setting.batch
     sizes = [1, batch, 7, batch // 3]
     begin, turn = 0, problem.index
     while begin < len(problem.rows):
-        left = len(problem.rows) - begin
         size = sizes[turn % len(sizes)]
-        if size > left:
-            size = max(one for one in sizes if one <= left)
         yield problem.rows[begin : begin + size]
         begin, turn = begin + size, turn + 1
 

@@ -58,7 +58,7 @@ def cases_of(
     families, routes, settings, orders : sequences of str
         Names from `FAMILIES`, `ROUTES` or `MESH_ROUTES`, `SETTINGS`, and `ORDERS`.
     each : int, optional
-        Number of routes for each problem, which take turns; by default all of them.
+        Number of routes for each problem, chosen at random; by default all of them.
     """
     everything = draw_problems(seed, families, settings, problems, orders)
     meshed = [
@@ -113,7 +113,9 @@ def _parser() -> argparse.ArgumentParser:
     every_route = (*ROUTES, *MESH_ROUTES)
     parser.add_argument("--problems", type=int, default=7, help="problems of each family")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--each", type=int, help="routes for each problem, in turn (default: all)")
+    parser.add_argument(
+        "--each", type=int, help="routes for each problem, chosen at random (default: all)"
+    )
     for name, known in (
         ("family", tuple(FAMILIES)),
         ("route", every_route),

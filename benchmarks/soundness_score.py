@@ -182,7 +182,7 @@ def _quick_check(
     true = max(truth.angle(part, *span) for part in parts)
     if not (error <= DECIDED * true and true + error <= bound):
         return None
-    gap = truth.gap(*span) / float(truth.values[span[0]])
+    gap = truth.gap(*span) / max(float(truth.values[span[0]]), 1e-300)
     return Check(kind, *span, bound, true, "held", gap, error)
 
 
