@@ -1,7 +1,7 @@
 """Orders of rows in which a single pass is likely to miss or to misjudge a direction.
 
-An order is a function of rows (n, d), the length of a batch and a random generator that returns indices (n,). The true
-components do not depend on it, except where older rows count less.
+An order is a function of rows (n, d), the length of a batch and a random generator that returns indices (n,). The
+true components do not depend on it, except where older rows count less.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
 r"""True components in float64 with a bound on their error: about a hundred times faster than 50 digits.
 
-Let $S$ be the exact scatter matrix. It is computed in float64 as $C$ from rows about a vector $m$ close to their mean,
-multiplied by the roots of their weights. With $u = 2^{-53}$, $\gamma_m = mu/(1 - mu)$ and $T = \sum_r w_r\|x_r - m\|^2$:
+Let $S$ be the exact scatter matrix. It is computed in float64 as $C$ from rows about a vector $m$ close to their
+mean, multiplied by the roots of their weights. With $u = 2^{-53}$, $\gamma_m = mu/(1 - mu)$ and
+$T = \sum_r w_r\|x_r - m\|^2$:
 
-* Each entry of a row is off by a factor of $1 + \epsilon$ with $|\epsilon| \le \gamma_4$: difference, weight, root and
-  product. That moves $C$ by at most $2\gamma_5T$. Sums of products with at most $c$ additions in a row add
+* Each entry of a row is off by a factor of $1 + \epsilon$ with $|\epsilon| \le \gamma_4$: difference, weight, root
+  and product. That moves $C$ by at most $2\gamma_5T$. Sums of products with at most $c$ additions in a row add
   $\gamma_cT$.
 * The scatter about the mean is smaller by $bb^\top/W$ with $b = \sum_r w_r(x_r - m)$ and $W$ the total weight.
 * For computed eigenvectors $V$ (columns) and eigenvalues $\Lambda$, the residual $CV - V\Lambda$ and the defect

@@ -172,7 +172,7 @@ def _quick_check(
     span: tuple[int, int],
     parts: list[np.ndarray],
 ) -> Check | None:
-    """Return that a bound holds where float64 is enough to decide it, else None: only 50 digits show a violation."""
+    """Return a check of a bound that holds if float64 decides it, else None; violations need 50 digits."""
     truth = problem.quick_truth(claim.target)
     if truth is None:
         return None

@@ -68,11 +68,11 @@ def totals(cases: Sequence[Case]) -> str:
 
 
 def _table(cases: Sequence[Case], kind: str, by: tuple[str, ...]) -> str:
-    """Return one row for each value of some fields of the cases."""
+    """Return one row for each value of some fields of the cases, by name."""
     groups: dict[tuple[str, ...], list[Case]] = {}
     for case in cases:
         groups.setdefault(tuple(getattr(case, name) for name in by), []).append(case)
-    rows = [[*names, *_cells(tally(group, kind))] for names, group in groups.items()]
+    rows = [[*names, *_cells(tally(group, kind))] for names, group in sorted(groups.items())]
     return _markdown([*by, *HEADINGS], rows)
 
 
