@@ -156,6 +156,23 @@ def first_batch(rng: np.random.Generator, s: Setting) -> Made:
     return rows[::-1], text.replace("last", "first")
 
 
+def growing(rng: np.random.Generator, s: Setting) -> Made:
+    # Within the range of squares in float32.
+    decades = rng.uniform(1, 12 if s.single else 60) * rng.choice([-1, 1])
+    rows = with_spectrum(rng, s, _tail(rng, s))
+    sizes = 10 ** (decades * (np.arange(s.rows) / s.rows - 0.5))
+    return rows * sizes[:, None], f"rows that grow by 1e{decades:.1f} on the way"
+
+
+def moving_mean(rng: np.random.Generator, s: Setting) -> Made:
+    far = 10 ** rng.uniform(0, 5 if s.single else 8)
+    rows = with_spectrum(rng, s, _tail(rng, s))
+    change = int(rng.choice([1, s.batch, s.rows // 2, s.rows - s.batch]))
+    direction = rng.standard_normal(s.columns) * far * rows.std()
+    rows[slice(change) if rng.random() < 0.5 else slice(change, None)] += direction
+    return rows, f"the mean moves by {far:.1e} standard deviations after {change} rows"
+
+
 def scales(rng: np.random.Generator, s: Setting) -> Made:
     power = rng.uniform(-21, 17) if s.single else rng.uniform(-100, 100)
     return with_spectrum(rng, s, _tail(rng, s)) * 10**power, f"rows times 1e{power:.1f}"
@@ -240,6 +257,8 @@ FAMILIES: dict[str, Family] = {
         last_row,
         last_batch,
         first_batch,
+        growing,
+        moving_mean,
         scales,
         ties,
         scaled_columns,
