@@ -15,7 +15,7 @@ from benchmarks.hostile_routes import Attempt
 
 CERTIFIED = "certified"
 ROUNDING = 1e-12
-"""Relative rounding of the angle itself, which is computed to 50 digits and then stored in float64."""
+"""Relative rounding of an angle that is computed to 50 digits and then stored in float64."""
 
 DECIDED = 0.1
 """A bound is tested if the error of the true angle is at most this share of it."""
