@@ -1,13 +1,12 @@
 """Compare certificates with the true components on hostile problems.
 
-python -m benchmarks.soundness [--problems 7] [--each N] [--seed 0] [--family NAME,...] [--route NAME,...] [--out FILE]
+python -m benchmarks.soundness [--problems 7] [--each N] [--seed 0] [--family NAME,...] [--out FILE]
 
 For every component of a fit whose certificate is of the kind "certified", the true angle between the stored
 component and the true eigenvector must be at most the stated bound; for every cluster, the same for spans. The
 true components are those of the rows as given, computed in float64 where the error is far below the bound
 (`quick_truth.py`), else to 50 digits, and every violation is computed a second time by another method
-(`exact_eigen.py`). The exit code is 1 when there are more violations than the stated
-probability allows.
+(`exact_eigen.py`). The exit code is 1 when there are more violations than the stated probability allows.
 """
 
 from __future__ import annotations
@@ -101,9 +100,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     drawn = len({(case.family, case.setting, case.order, case.index) for case in cases})
     routes = "every route" if options.each is None else f"{options.each} routes"
     title = (
-        f"{len(cases)} fits of {drawn} problems: {options.problems} of each of {len(options.family)} families, seed "
-        f"{options.seed}, {routes} for each. Made by `python -m benchmarks.soundness`; columns are explained in "
-        "`benchmarks/README.md`."
+        f"{len(cases)} fits of {drawn} problems: {options.problems} of each of {len(options.family)} families, "
+        f"seed {options.seed}, {routes} for each. Made by `python -m benchmarks.soundness`; "
+        "columns are explained in `benchmarks/README.md`."
     )
     options.out.write_text(page(cases, title))
     print(totals(cases))
