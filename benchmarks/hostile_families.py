@@ -173,6 +173,19 @@ def moving_mean(rng: np.random.Generator, s: Setting) -> Made:
     return rows, f"the mean moves by {far:.1e} standard deviations after {change} rows"
 
 
+def near_underflow(rng: np.random.Generator, s: Setting) -> Made:
+    # The squares of most numbers are too small for float32, but together they outweigh the others.
+    few = max(s.rows // 300, 2)
+    large = np.sqrt(float(np.finfo(np.float32).tiny)) * rng.uniform(3, 6)
+    small = large * rng.uniform(1, 2) * np.sqrt(few / s.rows)
+    rows = np.zeros((s.rows, s.columns))
+    rows[:few, 2:4] = large, large / 2
+    rows[few:, :2] = small, small / 2
+    # The first row alone does not show the size of the others.
+    rows = np.roll(rows, 1, axis=0) * rng.choice([-1, 1], rows.shape)
+    return rows, f"{few} rows of {large:.1e}, all others of {small:.1e}"
+
+
 def scales(rng: np.random.Generator, s: Setting) -> Made:
     power = rng.uniform(-21, 17) if s.single else rng.uniform(-100, 100)
     return with_spectrum(rng, s, _tail(rng, s)) * 10**power, f"rows times 1e{power:.1f}"
@@ -259,6 +272,7 @@ FAMILIES: dict[str, Family] = {
         first_batch,
         growing,
         moving_mean,
+        near_underflow,
         scales,
         ties,
         scaled_columns,

@@ -10,7 +10,15 @@ from collections.abc import Callable
 
 import numpy as np
 
-ORDERED = ("sorted_rows", "last_row", "last_batch", "first_batch", "growing", "moving_mean")
+ORDERED = (
+    "sorted_rows",
+    "last_row",
+    "last_batch",
+    "first_batch",
+    "growing",
+    "moving_mean",
+    "near_underflow",
+)
 """Families whose rows are drawn in a hostile order, which another order would undo."""
 
 Order = Callable[[np.ndarray, int, np.random.Generator], np.ndarray]
