@@ -78,7 +78,7 @@ PROMISED = 5000
 """Problems of the two halves of the slow test together."""
 
 
-# Two halves, so that two processes can share them: about a quarter of an hour each. Every problem takes two routes.
+# Two halves, so that two processes can share them: about twenty minutes each. Every problem takes two routes.
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
 def test_bounds_are_violated_no_more_often_than_stated(seed):
