@@ -151,6 +151,41 @@ def last_batch(rng: np.random.Generator, s: Setting) -> Made:
     return _appears_late(rng, s, s.batch)
 
 
+def first_batch(rng: np.random.Generator, s: Setting) -> Made:
+    rows, text = _appears_late(rng, s, s.batch)
+    return rows[::-1], text.replace("last", "first")
+
+
+def growing(rng: np.random.Generator, s: Setting) -> Made:
+    # Within the range of squares in float32.
+    decades = rng.uniform(1, 12 if s.single else 60) * rng.choice([-1, 1])
+    rows = with_spectrum(rng, s, _tail(rng, s))
+    sizes = 10 ** (decades * (np.arange(s.rows) / s.rows - 0.5))
+    return rows * sizes[:, None], f"rows that grow by 1e{decades:.1f} on the way"
+
+
+def moving_mean(rng: np.random.Generator, s: Setting) -> Made:
+    far = 10 ** rng.uniform(0, 5 if s.single else 8)
+    rows = with_spectrum(rng, s, _tail(rng, s))
+    change = int(rng.choice([1, s.batch, s.rows // 2, s.rows - s.batch]))
+    direction = rng.standard_normal(s.columns) * far * rows.std()
+    rows[slice(change) if rng.random() < 0.5 else slice(change, None)] += direction
+    return rows, f"the mean moves by {far:.1e} standard deviations after {change} rows"
+
+
+def near_underflow(rng: np.random.Generator, s: Setting) -> Made:
+    # The squares of most numbers are too small for float32, but together they outweigh the others.
+    few = max(s.rows // 300, 2)
+    large = np.sqrt(float(np.finfo(np.float32).tiny)) * rng.uniform(3, 6)
+    small = large * rng.uniform(1, 2) * np.sqrt(few / s.rows)
+    rows = np.zeros((s.rows, s.columns))
+    rows[:few, 2:4] = large, large / 2
+    rows[few:, :2] = small, small / 2
+    # The first row alone does not show the size of the others.
+    rows = np.roll(rows, 1, axis=0) * rng.choice([-1, 1], rows.shape)
+    return rows, f"{few} rows of {large:.1e}, all others of {small:.1e}"
+
+
 def scales(rng: np.random.Generator, s: Setting) -> Made:
     power = rng.uniform(-21, 17) if s.single else rng.uniform(-100, 100)
     return with_spectrum(rng, s, _tail(rng, s)) * 10**power, f"rows times 1e{power:.1f}"
@@ -234,6 +269,10 @@ FAMILIES: dict[str, Family] = {
         sorted_rows,
         last_row,
         last_batch,
+        first_batch,
+        growing,
+        moving_mean,
+        near_underflow,
         scales,
         ties,
         scaled_columns,

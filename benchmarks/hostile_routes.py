@@ -11,51 +11,20 @@ import pickle
 import subprocess
 import sys
 import tempfile
+import traceback
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 from threadpoolctl import threadpool_limits
 
-from benchmarks.hostile_problems import FORGET, Problem
-from eigengame import EigenGamePCA
-
-TOLERANCES = (1e-3, 1e-2, 1e-6)
-"""Values of `tol`, used in turn; only the last refines near-ties far enough."""
-
-
-class Group(NamedTuple):
-    """A cluster of the certificate: the indices of its members, and the bound on the angle of their span."""
-
-    members: tuple[int, ...]
-    angle: float
-
-
-@dataclass(frozen=True)
-class Claim:
-    """The claims of one certificate about stored components.
-
-    Attributes
-    ----------
-    target : {"plain", "uncentred", "weighted", "faded"}
-        The data whose components are claimed.
-    components : array of shape (k, d)
-    kind : str
-    angle : array of shape (k,)
-    confidence : float
-    clusters : tuple of Group
-    """
-
-    target: str
-    components: np.ndarray
-    kind: str
-    angle: np.ndarray
-    confidence: float
-    clusters: tuple[Group, ...] = ()
+from benchmarks.hostile_claims import Claim, Route, claim, estimator, tolerance
+from benchmarks.hostile_problems import Problem
+from benchmarks.hostile_streams import STREAM_ROUTES
 
 
 @dataclass(frozen=True)
@@ -66,7 +35,7 @@ class Attempt:
     ----------
     claims : tuple of Claim
     refused : str
-        The message of a refusal (`ValueError` or a subclass), or "".
+        The message of a refusal (a `ValueError` that this package or scikit-learn's checks raise), or "".
     failed : str
         The type and message of any other error, or "".
     """
@@ -74,38 +43,6 @@ class Attempt:
     claims: tuple[Claim, ...] = ()
     refused: str = ""
     failed: str = ""
-
-
-Route = Callable[[Problem], list[Claim]]
-
-
-def claim(target: str, pca: EigenGamePCA) -> Claim:
-    """Return the claim of an estimator's certificate."""
-    found = pca.certificate_
-    groups = tuple(
-        Group(tuple(int(i) for i in one.members), float(one.angle))
-        for one in getattr(found, "clusters", ()) or ()
-    )
-    return Claim(
-        target,
-        np.array(pca.components_),
-        found.kind,
-        np.array(found.angle, np.float64),
-        float(found.confidence),
-        groups,
-    )
-
-
-def estimator(problem: Problem, **options: Any) -> EigenGamePCA:
-    """Return an estimator for a problem, with fixed shapes and a seed of its own."""
-    s = problem.setting
-    options = {"batch_size": s.batch, "dtype": s.play, **options}
-    return EigenGamePCA(s.k, random_state=problem.index, **options)
-
-
-def tolerance(problem: Problem) -> float:
-    """Return the value of `tol` for a problem."""
-    return TOLERANCES[problem.index % len(TOLERANCES)]
 
 
 def by_tol(problem: Problem) -> list[Claim]:
@@ -134,9 +71,18 @@ def by_sparse(problem: Problem) -> list[Claim]:
     return [claim("plain", pca)]
 
 
+def sparse_in_one_pass(problem: Problem) -> list[Claim]:
+    return [claim("plain", estimator(problem).fit(sparse.csr_array(problem.rows)))]
+
+
 def by_weights(problem: Problem) -> list[Claim]:
     pca = estimator(problem, tol=tolerance(problem))
     return [claim("weighted", pca.fit(problem.rows, sample_weight=problem.weights))]
+
+
+def weights_in_one_pass(problem: Problem) -> list[Claim]:
+    pca = estimator(problem).fit(problem.rows, sample_weight=problem.weights)
+    return [claim("weighted", pca)]
 
 
 def uncentred(problem: Problem) -> list[Claim]:
@@ -144,43 +90,36 @@ def uncentred(problem: Problem) -> list[Claim]:
     return [claim("uncentred", pca)]
 
 
-def by_partial_fit(problem: Problem) -> list[Claim]:
-    pca = estimator(problem)
-    for begin in range(0, len(problem.rows), problem.setting.batch):
-        pca.partial_fit(problem.rows[begin : begin + problem.setting.batch])
-    so_far = claim("plain", pca)
-    pca.certify(problem.rows)
-    return [so_far, claim("plain", pca)]
-
-
-def by_merge(problem: Problem) -> list[Claim]:
-    half = len(problem.rows) // 2
-    parts = (problem.rows[:half], problem.rows[half:])
-    one, other = (estimator(problem).fit(part) for part in parts)
-    pca = one.merge(other)
-    merged = claim("plain", pca)
-    pca.certify(problem.rows)
-    return [merged, claim("plain", pca)]
+def uncentred_in_one_pass(problem: Problem) -> list[Claim]:
+    return [claim("uncentred", estimator(problem, center=False).fit(problem.rows))]
 
 
 def by_forgetting(problem: Problem) -> list[Claim]:
-    pca = estimator(problem, tol=tolerance(problem), forget=FORGET).fit(problem.rows)
+    pca = estimator(problem, tol=tolerance(problem), forget=problem.forget).fit(problem.rows)
     return [claim("faded", pca)]
 
 
 def forgetting_in_one_pass(problem: Problem) -> list[Claim]:
-    return [claim("faded", estimator(problem, forget=FORGET).fit(problem.rows))]
+    return [claim("faded", estimator(problem, forget=problem.forget).fit(problem.rows))]
 
 
 def by_dask(problem: Problem) -> list[Claim]:
+    return [_on_dask(problem, tol=tolerance(problem))]
+
+
+def dask_in_one_pass(problem: Problem) -> list[Claim]:
+    return [_on_dask(problem)]
+
+
+def _on_dask(problem: Problem, **options: Any) -> Claim:
+    """Return the claim of a fit on four partitions."""
     import dask
     import dask.array
 
     chunks = (-(-len(problem.rows) // 4), problem.setting.columns)
     with dask.config.set(scheduler="threads"):
         data = dask.array.from_array(problem.rows, chunks=chunks)
-        pca = estimator(problem, tol=tolerance(problem)).fit(data)
-    return [claim("plain", pca)]
+        return claim("plain", estimator(problem, **options).fit(data))
 
 
 def on_two_devices(problem: Problem) -> list[Claim]:
@@ -199,23 +138,29 @@ ROUTES: dict[str, Route] = {
     "one-pass": one_pass,
     "auto": by_covariance,
     "sparse": by_sparse,
+    "sparse-one-pass": sparse_in_one_pass,
     "weights": by_weights,
+    "weights-one-pass": weights_in_one_pass,
     "uncentred": uncentred,
-    "partial_fit": by_partial_fit,
-    "merge": by_merge,
+    "uncentred-one-pass": uncentred_in_one_pass,
+    **STREAM_ROUTES,
     "forget": by_forgetting,
     "forget-one-pass": forgetting_in_one_pass,
     "dask": by_dask,
+    "dask-one-pass": dask_in_one_pass,
 }
 
 MESH_ROUTES: dict[str, Route] = {"mesh2": on_two_devices, "mesh4": on_four_devices}
 
-EVERY = {"dask": 3, "mesh2": 2, "mesh4": 3, "forget": 2, "forget-one-pass": 2}
+EVERY = {"dask": 3, "dask-one-pass": 3, "mesh2": 2, "mesh4": 3, "forget": 2, "forget-one-pass": 2}
 """Slow routes are used for every n-th problem only."""
 
 
-def routes_for(problem: Problem, names: Sequence[str]) -> list[str]:
-    """Return the routes for a problem."""
+def routes_for(problem: Problem, names: Sequence[str], each: int | None = None) -> list[str]:
+    """Return the routes for a problem: all of them, slow ones not always, or `each` of them at random."""
+    if each is not None and each < len(names):
+        rng = np.random.default_rng([problem.random_state])
+        return [names[place] for place in sorted(rng.choice(len(names), each, replace=False))]
     return [name for name in names if problem.index % EVERY.get(name, 1) == 0]
 
 
@@ -228,9 +173,19 @@ def attempt(problem: Problem, route: str) -> Attempt:
     except np.linalg.LinAlgError as error:  # a subclass of ValueError, but not a refusal
         return Attempt(failed=f"{type(error).__name__}: {error}")
     except ValueError as error:
+        if _raised_elsewhere(error):
+            return Attempt(failed=f"{type(error).__name__}: {error}")
         return Attempt(refused=str(error))
     except Exception as error:
         return Attempt(failed=f"{type(error).__name__}: {error}")
+
+
+def _raised_elsewhere(error: Exception) -> bool:
+    """Return whether an error comes from inside another library: then it is not a refusal of this package."""
+    places = Path(traceback.extract_tb(error.__traceback__)[-1].filename).parts
+    if "site-packages" not in places:
+        return False
+    return places[places.index("site-packages") + 1] not in ("eigengame", "sklearn")
 
 
 def attempts_in_child(tasks: Sequence[tuple[Problem, str]]) -> list[Attempt]:
@@ -242,7 +197,7 @@ def attempts_in_child(tasks: Sequence[tuple[Problem, str]]) -> list[Attempt]:
     path = os.pathsep.join([str(root / "src"), str(root), os.environ.get("PYTHONPATH", "")])
     environment = {"XLA_FLAGS": flags.strip(), "JAX_PLATFORMS": "cpu", "PYTHONPATH": path}
     # Problems are sent by name and drawn again, so that rows need not be sent.
-    names = [(Problem(p.family, p.setting, p.seed, p.index), route) for p, route in tasks]
+    names = [(replace(p), route) for p, route in tasks]
     with tempfile.TemporaryDirectory() as folder:
         sent, returned = Path(folder) / "tasks", Path(folder) / "attempts"
         sent.write_bytes(pickle.dumps(names))

@@ -34,6 +34,7 @@ def page(cases: Sequence[Case], title: str) -> str:
         parts.append(f"## {kind.capitalize()}s by route\n\n{_table(cases, kind, ('route',))}")
         parts.append(f"## {kind.capitalize()}s by family\n\n{_table(cases, kind, ('family',))}")
         parts.append(f"## {kind.capitalize()}s by setting\n\n{_table(cases, kind, ('setting',))}")
+        parts.append(f"## {kind.capitalize()}s by order\n\n{_table(cases, kind, ('order',))}")
         both = _table(cases, kind, ("family", "route"))
         parts.append(f"## {kind.capitalize()}s by family and route\n\n{both}")
     parts.append(f"## Largest violations\n\n{_violations(cases)}")
@@ -67,11 +68,11 @@ def totals(cases: Sequence[Case]) -> str:
 
 
 def _table(cases: Sequence[Case], kind: str, by: tuple[str, ...]) -> str:
-    """Return one row for each value of some fields of the cases."""
+    """Return one row for each value of some fields of the cases, by name."""
     groups: dict[tuple[str, ...], list[Case]] = {}
     for case in cases:
         groups.setdefault(tuple(getattr(case, name) for name in by), []).append(case)
-    rows = [[*names, *_cells(tally(group, kind))] for names, group in groups.items()]
+    rows = [[*names, *_cells(tally(group, kind))] for names, group in sorted(groups.items())]
     return _markdown([*by, *HEADINGS], rows)
 
 
@@ -109,6 +110,7 @@ def _violations(cases: Sequence[Case]) -> str:
             case.family,
             case.route,
             case.setting,
+            case.order,
             f"{case.seed}/{case.index}",
             f"{check.kind} {check.first}" + (f"-{check.last}" if check.last > check.first else ""),
             _number(check.bound),
@@ -122,6 +124,7 @@ def _violations(cases: Sequence[Case]) -> str:
         "family",
         "route",
         "setting",
+        "order",
         "seed/index",
         "what",
         "bound",
