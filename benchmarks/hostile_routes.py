@@ -15,8 +15,10 @@ import traceback
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 from scipy import sparse
@@ -25,6 +27,10 @@ from threadpoolctl import threadpool_limits
 from benchmarks.hostile_claims import Claim, Route, claim, estimator, tolerance
 from benchmarks.hostile_problems import Problem
 from benchmarks.hostile_streams import STREAM_ROUTES
+from eigengame.solver import plan
+
+MOST_INNER_PRODUCTS = 1200
+"""Largest number of rows whose inner products are solved."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +70,19 @@ def one_pass(problem: Problem) -> list[Claim]:
 def by_covariance(problem: Problem) -> list[Claim]:
     pca = estimator(problem, algorithm="auto", tol=tolerance(problem)).fit(problem.rows)
     return [claim("plain", pca)]
+
+
+def by_inner_products(problem: Problem) -> list[Claim]:
+    """Solve by the inner products of the rows, although features are fewer; many rows by the covariance."""
+    exact = partial(estimator, problem, algorithm="exact")
+    if problem.setting.rows > MOST_INNER_PRODUCTS:
+        return [claim("plain", exact().fit(problem.rows))]
+    with mock.patch.object(plan, "_exact_route", return_value=plan.ROW_GRAM):
+        return [
+            claim("plain", exact().fit(problem.rows)),
+            claim("uncentred", exact(center=False).fit(problem.rows)),
+            claim("weighted", exact().fit(problem.rows, sample_weight=problem.weights)),
+        ]
 
 
 def by_sparse(problem: Problem) -> list[Claim]:
@@ -137,6 +156,7 @@ ROUTES: dict[str, Route] = {
     "passes": by_passes,
     "one-pass": one_pass,
     "auto": by_covariance,
+    "exact": by_inner_products,
     "sparse": by_sparse,
     "sparse-one-pass": sparse_in_one_pass,
     "weights": by_weights,

@@ -10,6 +10,7 @@ $Z^\top$, as a gradient step does, and has no step size.
 from __future__ import annotations
 
 from functools import partial
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -37,6 +38,28 @@ def residual_directions(players: jax.Array, images: jax.Array, gram: jax.Array) 
         images - full_product(gram, players),
         lambda rows: full_product(full_product(rows, players.T), players),
     )
+
+
+class Fresh(NamedTuple):
+    """Directions beside the players.
+
+    Attributes
+    ----------
+    directions : array of shape (K, d)
+    scores : array of shape (m, K)
+    inside : array of shape (K, K)
+        Their inner products with the players.
+    basis : array of shape (K, K)
+        Makes their parts outside the players orthonormal.
+    empty : array of shape (K,)
+        Mask of the zero rows of the basis.
+    """
+
+    directions: jax.Array
+    scores: jax.Array
+    inside: jax.Array
+    basis: jax.Array
+    empty: jax.Array
 
 
 def krylov_round(
@@ -79,16 +102,12 @@ def krylov_round(
     scale = jnp.where(real, 1 / jnp.sqrt(jnp.where(real, lengths2, 1)), 0)
     basis, empty, apart = whiten(scale[:, None] * overlaps * scale[None, :])
     basis = basis * scale[None, :]
-    fresh, inside, basis, empty = jax.lax.cond(
-        apart,
-        lambda *given: given,
-        partial(_made_orthonormal, players),
-        fresh,
-        inside,
-        basis,
-        empty,
+    # Scores before the branch: devices that share features exchange them together with the overlaps.
+    given = Fresh(fresh, rows.scores(fresh), inside, basis, empty)
+    fresh, fresh_scores, inside, basis, empty = jax.lax.cond(
+        apart, lambda one: one, partial(_made_orthonormal, rows, players), given
     )
-    fresh_scores = rows.scores(fresh) - full_product(scores, inside.T)
+    fresh_scores = fresh_scores - full_product(scores, inside.T)
     across = full_product(rows.gram(scores, fresh_scores), basis.T)
     among = full_product(full_product(basis, rows.gram(fresh_scores, fresh_scores)), basis.T)
     if past is not None:
@@ -105,16 +124,15 @@ def krylov_round(
     )
 
 
-def _made_orthonormal(
-    players: jax.Array, fresh: jax.Array, inside: jax.Array, basis: jax.Array, empty: jax.Array
-) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
-    """Return fresh directions (K, d) that are orthonormal to rounding, with coefficients to match.
+def _made_orthonormal(rows: Rows, players: jax.Array, given: Fresh) -> Fresh:
+    """Return directions that are orthonormal to rounding, and outside the players.
 
     Combinations of nearly dependent directions amplify rounding errors, along the players and in their overlaps. So
     they are made, the players are removed again, and what is left is whitened by its measured overlaps.
     """
-    made = full_product(basis, fresh - full_product(inside, players))
+    made = full_product(given.basis, given.directions - full_product(given.inside, players))
     made = made - full_product(full_product(made, players.T), players)
-    turn, empty, _ = whiten(full_product(made, made.T), empty)
+    turn, empty, _ = whiten(full_product(made, made.T), given.empty)
+    made = full_product(turn, made)
     unit = jnp.diag(jnp.where(empty, 0, 1).astype(made.dtype))
-    return full_product(turn, made), jnp.zeros_like(inside), unit, empty
+    return Fresh(made, rows.scores(made), jnp.zeros_like(given.inside), unit, empty)
