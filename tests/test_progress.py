@@ -164,6 +164,7 @@ def test_callbacks_receive_the_number_of_batches_of_the_plan(monkeypatch):
             self.subtasks.append(context.max_subtasks)
 
     monkeypatch.setattr("eigengame.solver.plan.BATCH_BYTES", 2**12)
+    monkeypatch.setattr("eigengame.solver.plan.LARGE_BATCH_BYTES", 2**12)
     calls = Tasks()
     EigenGamePCA(4, random_state=3).set_callbacks(calls).fit(X[:240])
     assert calls.subtasks[1] == calls.ended.count("batch") == 240 // 24

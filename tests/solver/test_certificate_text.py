@@ -34,7 +34,8 @@ def make(angle, *, kind="certified", estimate=None, level=0.5, **options):
 
 
 def streamed(k=8, parts=6, **options):
-    pca = EigenGamePCA(k, random_state=0, algorithm="remembered", **options)
+    settings = {"extra": 8, "probes": 32, "algorithm": "remembered"} | options
+    pca = EigenGamePCA(k, random_state=0, **settings)
     for rows in np.array_split(DIGITS, parts):
         pca.partial_fit(rows)
     return pca
@@ -98,7 +99,7 @@ def test_without_probes_everything_is_an_estimate():
     lines = str(found).splitlines()
     assert lines[0].endswith("no component has a bound")
     assert all(line.split()[4] == "-" and line.endswith("estimate") for line in lines[2:10])
-    assert "probes=32" in lines[-1]
+    assert "probes=48" in lines[-1]
 
 
 def test_a_conditional_bound_is_labelled():

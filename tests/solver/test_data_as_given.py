@@ -116,7 +116,8 @@ def test_a_large_mean_is_subtracted_before_rows_are_rounded(mean):
     # The variances of the first round were off by a part in ten.
     np.testing.assert_allclose(pca.explained_variance_, exact, rtol=1e-4)
     one = EigenGamePCA(4, random_state=0).fit(data)
-    np.testing.assert_allclose(one.mean_, data.mean(axis=0), rtol=1e-12)
+    # Sums in float32 about the origin are within 1e-7 of the spread: 1e-6 here, beside a mean of up to 1e6.
+    np.testing.assert_allclose(one.mean_, data.mean(axis=0), rtol=1e-11)
 
 
 def test_sparse_rows_with_a_flat_spectrum_are_within_their_bounds():

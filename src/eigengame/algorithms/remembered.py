@@ -45,7 +45,7 @@ REORTHONORMALISED = 8
 
 def default_extra(k: int) -> int:
     """Return the default number of extra players for k components: see the table in the documentation."""
-    return max(k, 8)
+    return max(k + k // 2, 8)
 
 
 class RememberedState(NamedTuple):

@@ -10,8 +10,8 @@ def symmetric_eigh(matrix: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Return the eigenvalues of a symmetric matrix in ascending order, and the eigenvectors as columns.
 
     The matrix is divided by its largest entry first. XLA flushes subnormal numbers to zero. Divide and conquer then
-    returned NaN for one in ten float32 matrices with some large entries among noise, but for none with entries of at
-    most 1.
+    returned NaN for one in ten float32 matrices with some large entries among noise, but for none with entries up
+    to 1.
     """
     matrix = (matrix + matrix.T) / 2
     size = jnp.max(jnp.abs(matrix))

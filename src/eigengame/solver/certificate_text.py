@@ -146,7 +146,7 @@ def advice(found: Certificate) -> str:
     """Return what to do about missing bounds after one pass; empty if there is nothing to say."""
     again = "read the data again (tol, passes or certify)"
     if found.kind == "estimate":
-        return f"Fit with probes=32, or {again}, to have bounds."
+        return f"Fit with probes=48, or {again}, to have bounds."
     if found.estimate is None or all(one.bounded for one in findings(found)):
         return ""
     return (
@@ -223,7 +223,7 @@ def _reason(found: Certificate, cause: Cause, i: int | None) -> str:
         )
         return f"{missed}, and {error}" if found.coupling > 0 else missed
     if cause == "gap":
-        return f"{error}{once}, too little to separate {'it' if one else 'them'} from the next ones"
+        return f"{error}{once}, too coarse to separate {'it' if one else 'them'} from the next ones"
     if cause == "neighbour":
         size = f" ({_number(found.gap[i])})" if i is not None else ""
         return f"the gap to the nearest variance{size} is too small for the residuals{once}"

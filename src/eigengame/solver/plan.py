@@ -22,10 +22,13 @@ from eigengame.sources import Source
 BATCH_BYTES = 2**30
 """Largest batch if `batch_size` is "auto"."""
 
+LARGE_BATCH_BYTES = 2**28
+"""Largest batch of more than 1024 rows."""
+
 DEVICE_BATCHES = 8
 """Smallest number of batches of an array on a device, unless they have fewer than 1024 rows."""
 
-PROBES = 32
+PROBES = 48
 """Number of probes if `probes` is "auto"."""
 
 MOST_PRECISE = 2**27
@@ -382,8 +385,10 @@ def batch_rows(problem: Problem, shape: tuple[int | None, int], players: int) ->
     if given is not None:
         whole = given * -(-players // given)
         return whole if n is None else min(whole, n)
-    fits = max(1, BATCH_BYTES // (d * np.dtype(problem.options.dtype).itemsize))
-    most = max(2 * players, min(1024, fits))
+    row = d * np.dtype(problem.options.dtype).itemsize
+    fits = max(1, BATCH_BYTES // row)
+    # Larger batches forget less, and small problems between products count less; but they must fit into memory.
+    most = max(2 * players, min(1024, fits), min(4096, LARGE_BATCH_BYTES // row))
     if problem.source.on_device and n is not None:
         # Rows that are on the device already. An update takes as long as many products, so that few large ones are
         # faster, and each of them forgets a little; but the first has no memory to begin with.
