@@ -440,3 +440,13 @@ def test_three_sites_share_states_only(capsys):
     shown = capsys.readouterr().out
     assert "1797 images at 3 sites" in shown
     assert "all sites, merged" in shown
+
+
+def test_exact_components_of_few_features_by_the_covariance_on_a_cluster():
+    rows = np.random.default_rng(0).standard_normal((300, 12)) / np.arange(1, 13)
+    pca = EigenGamePCA(3, algorithm="exact").fit(da.from_array(rows, chunks=(60, 12)))
+    assert pca.outcome_.route == "covariance"
+    true = np.linalg.eigh(np.cov(rows.T))[1].T[::-1][:3]
+    assert metrics.angular_error(pca.components_, true).max() < 1e-8
+    with pytest.raises(ValueError, match="on one device"):
+        EigenGamePCA(3, algorithm="exact").fit(da.zeros((20, 9000), chunks=(10, 9000)))

@@ -12,9 +12,10 @@ from eigengame import Checkpoint, EigenGamePCA, as_source, testing
 from eigengame.metrics import angular_error
 from eigengame.solver.batches import Batches
 from eigengame.solver.held_rows import HeldRows
+from eigengame.solver.options import Options
 from eigengame.solver.outcome import Status
 from eigengame.solver.passes import SourcePasses
-from eigengame.solver.plan import MOST_SOLVED, ROW_GRAM
+from eigengame.solver.plan import MOST_SOLVED, ROW_GRAM, Problem, make_plan
 from eigengame.solver.row_gram import row_gram, solve_players
 
 N, D, K = 40, 300, 6
@@ -197,3 +198,19 @@ def test_streams_are_refused():
         EigenGamePCA(2, algorithm="exact", forget=0.9).fit(rows)
     with pytest.raises(ValueError, match="batch by batch"):
         EigenGamePCA(2, algorithm="exact").partial_fit(rows)
+
+
+def test_rows_that_do_not_fit_into_memory_are_refused(monkeypatch):
+    monkeypatch.setattr("eigengame.solver.plan.available", lambda: 2**20)
+    rows = np.zeros((20, 40_000), np.float32)
+    with pytest.raises(ValueError, match="must fit into memory"):
+        EigenGamePCA(2, algorithm="exact").fit(rows)
+    # "auto" takes the other route instead.
+    problem = Problem(as_source(rows), Options(), algorithm="auto")
+    assert make_plan(problem, 2, rows=20).route == "remembered"
+
+
+@pytest.mark.parametrize(("k", "rows", "route"), [(4, 500, ROW_GRAM), (4, 900, "remembered")])
+def test_auto_takes_the_inner_products_of_few_rows(k, rows, route):
+    problem = Problem(as_source(np.zeros((rows, 2000))), Options(), algorithm="auto")
+    assert make_plan(problem, k, rows=rows).route == route

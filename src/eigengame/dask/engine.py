@@ -75,10 +75,10 @@ class DaskEngine:
 
 def _refuse_unsupported(problem: Problem) -> None:
     """Raise ValueError for options that depend on the order of rows, or on one device."""
-    if problem.algorithm not in ("remembered", "auto"):
+    if problem.algorithm not in ("remembered", "auto", "exact"):
         raise ValueError(
             f"algorithm={problem.algorithm!r} processes batches one after another, but Dask processes partitions "
-            "in parallel: use 'remembered' or 'auto'."
+            "in parallel: use 'remembered', 'auto' or 'exact'."
         )
     if problem.options.forget != 1:
         raise ValueError(

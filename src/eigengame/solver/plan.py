@@ -337,9 +337,9 @@ def _exact_route(problem: Problem, rows: int | None, *, shared: bool) -> str:
 
 
 def _rows_fit(source: Source) -> bool:
-    """Return whether all rows fit into half of the free memory, or are in memory already."""
+    """Return whether a copy of all rows fits into half of the free memory, or they are on the device already."""
     n, d = source.shape
-    if source.sparse or (source.views and not source.slow):
+    if source.sparse or (source.on_device and source.views):
         return True
     free = available()
     return n is not None and (free is None or n * d * source.dtype.itemsize <= free / 2)
