@@ -228,3 +228,23 @@ def test_players_that_are_not_orthonormal_are_made_so():
     found = one_pass_certificate(stream._replace(state=state), 1.0)
     true = np.linalg.eigh(np.cov(rows.T.astype(np.float64)))[1].T[::-1][:3]
     assert (metrics.angular_error(skewed[:3].astype(np.float64), true) <= found.angle).all()
+
+
+@pytest.mark.parametrize("sign", ["random", "positive"])
+def test_products_of_probes_with_wide_rows_are_within_their_errors(sign):
+    """Scores are sums over 30,000 features: their partial sums are Gaussian, whatever the signs of the rows."""
+    rng = np.random.default_rng(7)
+    rows = rng.standard_normal((200, 30_000)) / np.sqrt(np.arange(1, 30_001))
+    rows = (np.abs(rows) if sign == "positive" else rows).astype(np.float32)
+    pca = EigenGamePCA(3, dtype="float32", random_state=0, batch_size=100).fit(rows)
+    stream, frame = pca._result.stream, pca._result.frame
+    draws = np.asarray(stream.probes.draws, np.float64)
+    wide = rows.astype(np.float64)
+    wide = (wide - wide.mean(axis=0)) / frame.unit
+    off = np.asarray(stream.probes.images, np.float64) - (draws @ wide.T) @ wide
+    found = probe_products.probe_products(stream)
+    assert np.linalg.norm(off) <= found.error
+    players = np.asarray(stream.state.memory.players, np.float64)
+    assert (np.linalg.norm(off @ players.T, axis=0) <= found.along).all()
+    # The bound allows for much more than what happens, but for less than half of the products themselves.
+    assert found.error < 0.5 * np.linalg.norm((draws @ wide.T) @ wide)

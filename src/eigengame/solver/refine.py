@@ -9,12 +9,14 @@ its rounding leaves room for the tolerance, and in float64 otherwise.
 from __future__ import annotations
 
 import math
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
+from eigengame._system.blas_threads import all_blas_threads
 from eigengame.sharding.gather import gather
 from eigengame.solver import float64_products as float64
 from eigengame.solver.block_products import BlockProducts, multiply, rounded_to
@@ -34,6 +36,9 @@ from eigengame.solver.outcome import Outcome, Status
 from eigengame.solver.plan import PROBES
 from eigengame.solver.probes import ProbeImages, Probes, draw_probes
 from eigengame.solver.refine_on_device import Refinement, refine_on_device
+
+WIDE = 2**20
+"""Size of players from which products on the host use all threads."""
 
 ROOM = 0.5
 """Share of the tolerance that rounding may take in passes in the precision of the updates."""
@@ -92,6 +97,19 @@ def refine(
     """
     if not goal.on_host(players):
         return refine_on_device(goal, players, route=route, used=used)
+    with all_blas_threads() if players.size > WIDE else nullcontext():
+        return _refine_on_host(goal, players, route, used, values, first)
+
+
+def _refine_on_host(
+    goal: Goal,
+    players: jax.Array,
+    route: str,
+    used: int,
+    values: np.ndarray | None,
+    first: ProbeImages | None,
+) -> Refinement:
+    """Version of `refine` for players that are small enough for the host; parameters are the same."""
     count = len(players)
     now, used = _begin(goal, gather(players), values, first), used + 1
     best, stalled = _players_of(now, count), 0
@@ -286,7 +304,8 @@ def _level_with(space: KrylovSpace, count: int, level: float) -> float:
     # Values and residuals are off by the errors of the images.
     error = float(np.linalg.norm(space.floor[count:]))
     value = float(space.values[count]) + error
-    coupling = float(np.linalg.norm(residuals(space, len(space.directions))[count:], 2)) + error
+    rest = residuals(space, len(space.directions))[count:]
+    coupling = math.sqrt(float(np.linalg.eigvalsh(rest @ rest.T)[-1])) + error
     half = (value - level) / 2
     return (value + level) / 2 + math.hypot(half, coupling)
 

@@ -44,6 +44,9 @@ OPERATIONS = 8
 """Roundings of a row before it is multiplied, and of a sum after it is made: difference, root, product, mean."""
 
 
+PARTIAL = 10.0
+"""Largest partial sum of the product of a Gaussian probe and a unit vector that is allowed for."""
+
 LAMBDA = 8.0
 """Standard deviations of a rounding error that are allowed for in float32."""
 
@@ -220,6 +223,10 @@ def probe_errors(
     largest share of one row, or of one feature (Laurent and Massart, 2000). It may be another row or feature in
     each batch, so the share is multiplied by the number of batches.
 
+    A rounding of a score is relative to a partial sum, over some of the features. Probes are Gaussian and
+    independent of the rows, so a partial sum is Gaussian too, and far smaller than the product of both lengths: it
+    exceeds `PARTIAL` times the length of the row with a probability of $10^{-22}$.
+
     Parameters
     ----------
     strengths, means, columns : arrays of shape (K,)
@@ -253,7 +260,7 @@ def probe_errors(
     by_row = _excess(batches * largest / trace)
     by_feature = _excess(batches * feature / trace)
     # One score, relative to the length of its row; one sum over the rows of a batch; sums over batches.
-    score = math.sqrt(width + OPERATIONS) * unit * lengths
+    score = math.sqrt(width + OPERATIONS) * unit * np.minimum(lengths, PARTIAL)
     sums = math.sqrt(longest + OPERATIONS) * unit * np.sqrt(np.maximum(values, 0))
     # What a player shares with the rows: its variance, half as much again for what was forgotten, and the mean.
     shared = np.sqrt(1.5 * np.maximum(strengths, 0) + means)
