@@ -11,6 +11,7 @@ from eigengame.linalg.orthonormal import (
     reorthonormalise_scores,
     safe_norms,
     whiten,
+    whiten_nearly,
 )
 from tests.tolerance import assert_close
 
@@ -89,3 +90,15 @@ def test_many_singular_overlaps_are_whitened_under_vmap():
     assert not np.asarray(apart).any()
     assert np.isfinite(basis).all()
     assert (np.asarray(empty).sum(axis=1) == 15).all()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_vectors_that_are_nearly_orthonormal_become_so(dtype):
+    rng = np.random.default_rng(0)
+    vectors = np.linalg.qr(rng.standard_normal((40, 6)))[0].T
+    vectors = (vectors + 0.01 * rng.standard_normal((6, 40))).astype(dtype)
+    vectors[3] = 0
+    found = whiten_nearly(jnp.asarray(vectors @ vectors.T)) @ vectors
+    expected = np.diag([1.0, 1, 1, 0, 1, 1])
+    close = 20 * np.finfo(dtype).eps
+    np.testing.assert_allclose(found @ found.T, expected, atol=close)

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 
 from eigengame.game.rows import Rows
 from eigengame.linalg.eigh import symmetric_eigh
-from eigengame.linalg.orthonormal import unit_rejections, whiten
+from eigengame.linalg.orthonormal import unit_rejections, whiten, whiten_nearly
 from eigengame.linalg.products import full_product
 
 
@@ -132,7 +132,12 @@ def _made_orthonormal(rows: Rows, players: jax.Array, given: Fresh) -> Fresh:
     """
     made = full_product(given.basis, given.directions - full_product(given.inside, players))
     made = made - full_product(full_product(made, players.T), players)
-    turn, empty, _ = whiten(full_product(made, made.T), given.empty)
-    made = full_product(turn, made)
+    overlaps = full_product(made, made.T)
+    # A row that is far from unit length consists of rounding errors.
+    empty = given.empty | (jnp.abs(jnp.diag(overlaps) - 1) > 0.5)
+    made = full_product(
+        whiten_nearly(jnp.where(empty[:, None] | empty[None, :], 0, overlaps)), made
+    )
+    made = jnp.where(empty[:, None], 0, made)
     unit = jnp.diag(jnp.where(empty, 0, 1).astype(made.dtype))
     return Fresh(made, rows.scores(made), jnp.zeros_like(given.inside), unit, empty)

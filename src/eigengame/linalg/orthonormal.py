@@ -155,6 +155,20 @@ def whiten(
     return turn, empty, apart
 
 
+def whiten_nearly(overlaps: jax.Array) -> jax.Array:
+    """Return T with T O T' = I for overlaps O that are off from the identity by at most a tenth; zero rows stay.
+
+    Four Newton-Schulz steps reduce an error of 0.1 to rounding, without a factorisation.
+    """
+    unit = jnp.eye(overlaps.shape[0], dtype=overlaps.dtype)
+    turn = unit
+    for _ in range(4):
+        step = 1.5 * unit - 0.5 * overlaps
+        overlaps = full_product(full_product(step, overlaps), step.T)
+        turn = full_product(step, turn)
+    return turn
+
+
 def _whiten_spectral(overlaps: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Return the inverse square root on the eigenvectors that are not rounding, and a mask of the others."""
     k = overlaps.shape[0]
