@@ -4,6 +4,7 @@ import math
 from fractions import Fraction
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
@@ -11,12 +12,14 @@ from scipy.sparse import csr_array
 from eigengame import Checkpoint, EigenGamePCA, as_source, testing
 from eigengame.metrics import angular_error
 from eigengame.solver.batches import Batches
+from eigengame.solver.frame import frame_of
 from eigengame.solver.held_rows import HeldRows
 from eigengame.solver.options import Options
 from eigengame.solver.outcome import Status
 from eigengame.solver.passes import SourcePasses
 from eigengame.solver.plan import MOST_SOLVED, ROW_GRAM, Problem, make_plan
 from eigengame.solver.row_gram import row_gram, solve_players
+from eigengame.sources.device_array import DeviceArray
 
 N, D, K = 40, 300, 6
 
@@ -100,6 +103,21 @@ def test_the_matrix_is_that_of_the_rows_within_its_error():
     off = np.linalg.norm(found.matrix[:6, :6] - np.array(inner), 2)
     assert off <= found.error
     assert found.error < 1e-9 * np.trace(found.matrix)
+
+
+@pytest.mark.parametrize("far", [0.0, 1e4])
+def test_rows_on_a_device_are_weighted_and_centred_in_float64(far):
+    rows, weights = data(far=far), np.random.default_rng(3).uniform(0.5, 2, N)
+    source, frame = (
+        DeviceArray(jnp.asarray(rows)),
+        frame_of(as_source(rows), np.float32, center=True),
+    )
+    batches = Batches(source, 16, np.dtype("float32"), weights, frame)
+    with jax.enable_x64(True):
+        found = row_gram(HeldRows.read(SourcePasses(batches)), center=True)
+    wide = rows.astype(np.longdouble) - weights @ rows.astype(np.longdouble) / weights.sum()
+    wide = np.sqrt(weights)[:, None] * wide / frame.unit
+    assert np.linalg.norm(found.matrix[:N, :N] - (wide @ wide.T).astype(float), 2) <= found.error
 
 
 def test_nothing_outside_the_players_exceeds_the_level():

@@ -61,8 +61,11 @@ class HeldRows:
     @classmethod
     def read(cls, passes: Passes) -> HeldRows:
         """Read all rows by one pass."""
-        source = passes.source
-        batches = passes.batches if source.on_device else passes.batches.in_float64(None)
+        source, batches = passes.source, passes.batches
+        # Rows on a device keep their precision only if nothing is computed with them: weights and origins would be
+        # applied in that of the fit.
+        as_given = source.on_device and batches.weights is None and batches.frame.plain
+        batches = batches if as_given else batches.in_float64(None)
         # Without checkpoints, which would store the data itself.
         reading = SourcePasses(batches, passes.watchers, passes.record)
         copied = source.on_device and not source.views
