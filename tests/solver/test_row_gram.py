@@ -115,8 +115,9 @@ def test_rows_on_a_device_are_weighted_and_centred_in_float64(far):
     batches = Batches(source, 16, np.dtype("float32"), weights, frame)
     with jax.enable_x64(True):
         found = row_gram(HeldRows.read(SourcePasses(batches)), center=True)
-    wide = rows.astype(np.longdouble) - weights @ rows.astype(np.longdouble) / weights.sum()
-    wide = np.sqrt(weights)[:, None] * wide / frame.unit
+    exact = weights.astype(np.longdouble)
+    wide = rows.astype(np.longdouble)
+    wide = np.sqrt(exact)[:, None] * (wide - exact @ wide / exact.sum()) / frame.unit
     assert np.linalg.norm(found.matrix[:N, :N] - (wide @ wide.T).astype(float), 2) <= found.error
 
 
