@@ -27,7 +27,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks.hostile_claims import Claim, Route, claim, estimator, tolerance
 from benchmarks.hostile_problems import Problem
 from benchmarks.hostile_streams import STREAM_ROUTES
-from eigengame.solver import plan
+from eigengame.solver import routes
 
 MOST_INNER_PRODUCTS = 1200
 """Largest number of rows whose inner products are solved."""
@@ -77,7 +77,7 @@ def by_inner_products(problem: Problem) -> list[Claim]:
     exact = partial(estimator, problem, algorithm="exact")
     if problem.setting.rows > MOST_INNER_PRODUCTS:
         return [claim("plain", exact().fit(problem.rows))]
-    with mock.patch.object(plan, "_exact_route", return_value=plan.ROW_GRAM):
+    with mock.patch.object(routes, "exact_route", return_value=routes.ROW_GRAM):
         return [
             claim("plain", exact().fit(problem.rows)),
             claim("uncentred", exact(center=False).fit(problem.rows)),

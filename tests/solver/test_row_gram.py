@@ -17,7 +17,8 @@ from eigengame.solver.held_rows import HeldRows
 from eigengame.solver.options import Options
 from eigengame.solver.outcome import Status
 from eigengame.solver.passes import SourcePasses
-from eigengame.solver.plan import MOST_SOLVED, ROW_GRAM, Problem, make_plan
+from eigengame.solver.plan import Problem, make_plan
+from eigengame.solver.routes import MOST_SOLVED, ROW_GRAM
 from eigengame.solver.row_gram import row_gram, solve_players
 from eigengame.sources.device_array import DeviceArray
 
@@ -220,7 +221,7 @@ def test_streams_are_refused():
 
 
 def test_rows_that_do_not_fit_into_memory_are_refused(monkeypatch):
-    monkeypatch.setattr("eigengame.solver.plan.available", lambda: 2**20)
+    monkeypatch.setattr("eigengame.solver.routes.available", lambda: 2**20)
     rows = np.zeros((20, 40_000), np.float32)
     with pytest.raises(ValueError, match="must fit into memory"):
         EigenGamePCA(2, algorithm="exact").fit(rows)

@@ -29,10 +29,11 @@ from eigengame.solver.moments import (
 )
 from eigengame.solver.outcome import Outcome, Status
 from eigengame.solver.passes import Passes
-from eigengame.solver.plan import COVARIANCE, Plan
+from eigengame.solver.plan import Plan
 from eigengame.solver.raw_rows import RawRows
 from eigengame.solver.result import Found, rank_bound, scale_of
 from eigengame.solver.rounding import OPERATIONS, gamma
+from eigengame.solver.routes import COVARIANCE
 from eigengame.solver.row_counts import refuse_unless_counted
 
 TOL = 1e-3

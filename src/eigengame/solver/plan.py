@@ -14,9 +14,10 @@ from eigengame.linalg.wide import MOST_WIDE, kernels_fit
 from eigengame.sharding.placement import ONE_DEVICE, Placement, choose_placement
 from eigengame.solver.batches import batches_in_memory
 from eigengame.solver.frame import Frame, frame_of
-from eigengame.solver.memory import MemoryUse, available, estimate_memory, refuse_unless_fits
+from eigengame.solver.memory import MemoryUse, estimate_memory, refuse_unless_fits
 from eigengame.solver.options import Options
 from eigengame.solver.ragged import LEAST_ROWS, shared_size
+from eigengame.solver.routes import route_of
 from eigengame.sources import Source
 
 BATCH_BYTES = 2**30
@@ -33,21 +34,6 @@ PROBES = 48
 
 MOST_PRECISE = 2**27
 """Largest size of players that are kept in float64 on the host: 1 GiB."""
-
-COVARIANCE = "covariance"
-"""The route that accumulates M in one pass and solves its eigenproblem: for few features."""
-
-ROW_GRAM = "row gram"
-"""The route that solves the eigenproblem of the inner products of all rows: for few rows."""
-
-EXACT = "exact"
-"""The algorithm that chooses one of these two routes."""
-
-MOST_SOLVED = 8192
-"""Largest size of the eigenproblem of an exact route."""
-
-EXPECTED_PASSES = 16
-"""Passes that a certificate may take on wide data with a flat spectrum: the exact route may cost as much."""
 
 Space = Literal["score", "gram", "gram with overlaps", "gram on the host"]
 """Space in which the remembered game plays a batch.
@@ -174,7 +160,8 @@ def make_plan(
         placement = ONE_DEVICE if remote else choose_placement(problem.mesh, batch, players, d)
     if frame is None and not remote:
         frame = _frame(problem, placement)
-    route = _route(problem, players, rows, shared=remote or placement.mesh is not None)
+    shared = remote or placement.mesh is not None
+    route = route_of(problem.algorithm, source, players, rows, forget=options.forget, shared=shared)
     carried = route == "remembered" and not remote and (frame or Frame()).plain
     carried = carried and _kernels_apply(problem, players, batch, placement)
     space: Space = "gram with overlaps" if carried else "score"
@@ -288,61 +275,6 @@ def _extra_for_kernels(options: Options, k: int) -> Options:
     if options.extra != "auto" or together > MOST_WIDE:
         return options
     return replace(options, extra=together - k - int(options.center))
-
-
-def _route(problem: Problem, players: int, rows: int | None, *, shared: bool) -> str:
-    """Return the route of the algorithm; `shared` if several devices or workers share the data."""
-    algorithm, source = problem.algorithm, problem.source
-    if algorithm == EXACT:
-        return _exact_route(problem, rows, shared=shared)
-    if algorithm == "auto":
-        plain = problem.options.forget == 1
-        # M takes n d^2 once, the remembered game about 3 n K d in each pass.
-        if plain and not source.sparse and source.shape[1] <= 3 * players:
-            return COVARIANCE
-        # The inner products take n^2 d once. Rows that a network computes cost more than these.
-        most = MOST_SOLVED if source.on_device and source.slow else EXPECTED_PASSES * 3 * players
-        if plain and not shared and rows is not None and rows <= most and _rows_fit(source):
-            return ROW_GRAM
-        return "remembered"
-    if algorithm != "remembered" and source.sparse:
-        raise ValueError(
-            f"algorithm={algorithm!r} needs dense rows, but {source.name} is sparse: use 'remembered'."
-        )
-    return algorithm
-
-
-def _exact_route(problem: Problem, rows: int | None, *, shared: bool) -> str:
-    """Return the cheaper exact route, or raise ValueError with the reason why there is none."""
-    source, d = problem.source, problem.source.shape[1]
-    if problem.options.forget < 1:
-        raise ValueError(
-            "algorithm='exact' weighs all rows by their sample weights, and forgets none: leave forget out, or "
-            "use algorithm='remembered'."
-        )
-    few_features = d <= MOST_SOLVED and not source.sparse
-    few_rows = rows is not None and rows <= MOST_SOLVED and not shared and _rows_fit(source)
-    if few_rows and rows is not None and (rows < d or not few_features):
-        return ROW_GRAM
-    if few_features:
-        return COVARIANCE
-    count = "an unknown number of" if rows is None else f"{rows:,}"
-    reason = (
-        f"{source.name} has {count} rows of {d:,} features: algorithm='exact' needs at most {MOST_SOLVED:,} of "
-        "either; with few rows they must fit into memory, on one device"
-    )
-    if source.sparse:
-        reason += ", and sparse rows must be few"
-    raise ValueError(f"{reason}. Use algorithm='remembered' with tol=0.01.")
-
-
-def _rows_fit(source: Source) -> bool:
-    """Return whether a copy of all rows fits into half of the free memory, or they are on the device already."""
-    n, d = source.shape
-    if source.sparse or (source.on_device and source.views):
-        return True
-    free = available()
-    return n is not None and (free is None or n * d * source.dtype.itemsize <= free / 2)
 
 
 def _probes(options: Options, route: str, players: int, d: int, *, carried: bool) -> int:

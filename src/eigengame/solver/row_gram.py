@@ -39,9 +39,10 @@ from eigengame.solver.held_rows import HeldRows
 from eigengame.solver.moments import Moments
 from eigengame.solver.outcome import Outcome, Status
 from eigengame.solver.passes import Passes
-from eigengame.solver.plan import ROW_GRAM, Plan
+from eigengame.solver.plan import Plan
 from eigengame.solver.result import Found, rank_bound, scale_of
 from eigengame.solver.rounding import OPERATIONS, UNIT, gamma
+from eigengame.solver.routes import ROW_GRAM
 from eigengame.solver.row_counts import refuse_unless_counted
 
 TOL = 1e-3

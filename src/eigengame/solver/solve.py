@@ -13,9 +13,10 @@ from eigengame.solver.one_pass import certificate_of, probe_images
 from eigengame.solver.options import Options
 from eigengame.solver.outcome import Outcome, Status
 from eigengame.solver.passes import Passes
-from eigengame.solver.plan import COVARIANCE, ROW_GRAM, Plan
+from eigengame.solver.plan import Plan
 from eigengame.solver.refine import refine
 from eigengame.solver.result import Found, Result, rank_bound, result_of, scale_of
+from eigengame.solver.routes import COVARIANCE, ROW_GRAM
 from eigengame.solver.row_counts import refuse_unless_counted, refuse_unless_enough
 from eigengame.solver.row_gram import solve_row_gram
 from eigengame.solver.stepwise import solve_stepwise
