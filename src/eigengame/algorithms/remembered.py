@@ -25,7 +25,7 @@ from eigengame.game.gram_space import (
     top_eigenvectors,
     update_in_span,
 )
-from eigengame.game.krylov_round import krylov_round
+from eigengame.game.krylov_round import RoundScores, krylov_round
 from eigengame.game.memory import Memory, RememberedRows, merge_memories
 from eigengame.game.rows import DenseRows, Rows
 from eigengame.linalg.orthonormal import (
@@ -252,19 +252,19 @@ class Remembered:
         first = krylov_round(new, memory.players, new.scores(memory.players), memory.strengths)
         rounds = jnp.where(memory.weight < new.weight, max(FIRST_ROUNDS, self.rounds), self.rounds)
 
-        def further(now: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        def further(now: tuple[jax.Array, RoundScores, jax.Array]) -> tuple[jax.Array, jax.Array]:
             players, scores, strengths = now
             # The players have moved, so the rows of the memory are no longer along them.
             whole = new.with_past()
             past = full_product(whole.past, players.T)
-            start = (players, jnp.concatenate([past, scores]), strengths)
-            # Players move far on a first batch, and errors of orthonormality would grow from round to round.
-            players, _, strengths = jax.lax.fori_loop(
-                1,
-                rounds,
-                lambda _, one: krylov_round(whole, *reorthonormalise_scores(one[0], one[1])),
-                start,
-            )
+            start = (players, jnp.concatenate([past, scores.combined()]), strengths)
+
+            def play(_: int, one: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
+                # Players move far on a first batch, and errors of orthonormality would grow from round to round.
+                moved, after, values = krylov_round(whole, *reorthonormalise_scores(one[0], one[1]))
+                return moved, after.combined(), values
+
+            players, _, strengths = jax.lax.fori_loop(1, rounds, play, start)
             return reorthonormalise(players), strengths
 
         return jax.lax.cond(rounds > 1, further, lambda now: (now[0], now[2]), first)

@@ -62,9 +62,30 @@ class Fresh(NamedTuple):
     empty: jax.Array
 
 
+class RoundScores(NamedTuple):
+    """Scores after a round, as combinations of scores before it. Only a further round computes them.
+
+    Attributes
+    ----------
+    players, fresh : arrays of shape (m, K)
+        Scores of the players before the round, and of the directions beside them.
+    own, other : arrays of shape (K, K)
+        Coefficients of the new players.
+    """
+
+    players: jax.Array
+    fresh: jax.Array
+    own: jax.Array
+    other: jax.Array
+
+    def combined(self) -> jax.Array:
+        """Return the scores (m, K) of the new players."""
+        return full_product(self.players, self.own.T) + full_product(self.fresh, self.other.T)
+
+
 def krylov_round(
     rows: Rows, players: jax.Array, scores: jax.Array, past: jax.Array | None = None
-) -> tuple[jax.Array, jax.Array, jax.Array]:
+) -> tuple[jax.Array, RoundScores, jax.Array]:
     r"""Return the top Ritz vectors within [V, M V], their scores and their Ritz values.
 
     Parameters
@@ -82,7 +103,7 @@ def krylov_round(
     -------
     players : array of shape (K, d)
         Orthonormal, by decreasing Ritz value.
-    scores : array of shape (m, K)
+    scores : RoundScores
     strengths : array of shape (K,)
         Ritz values of M, at least 0.
     """
@@ -119,7 +140,7 @@ def krylov_round(
     own, other = chosen[:, :k], full_product(chosen[:, k:], basis)
     return (
         full_product(own - full_product(other, inside), players) + full_product(other, fresh),
-        full_product(scores, own.T) + full_product(fresh_scores, other.T),
+        RoundScores(scores, fresh_scores, own, other),
         jnp.maximum(values[::-1][:k], 0),
     )
 

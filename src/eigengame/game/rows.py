@@ -22,7 +22,7 @@ import numpy as np
 
 from eigengame import _check
 from eigengame.linalg import wide
-from eigengame.linalg.products import full_product
+from eigengame.linalg.products import full_product, row_product
 
 
 @runtime_checkable
@@ -125,11 +125,15 @@ class DenseRows(SampleRows):
 
     def gram(self, left: jax.Array, right: jax.Array) -> jax.Array:
         """Return the inner products of two arrays of scores."""
-        return full_product(left.T, right)
+        return self._over_rows(left, right)
 
     def directions(self, scores: jax.Array) -> jax.Array:
         r"""Return $Y^\top Z$."""
-        return full_product(scores.T, self.values)
+        return self._over_rows(scores, self.values)
+
+    def _over_rows(self, left: jax.Array, right: jax.Array) -> jax.Array:
+        """Return `left.T @ right`; in chunks of rows only on one device, since devices may share rows."""
+        return row_product(left, right) if self.one_device else full_product(left.T, right)
 
     def pass_scores(self, players: jax.Array) -> jax.Array:
         """Return `scores(players)`, by a kernel or a sum in chunks on a GPU."""

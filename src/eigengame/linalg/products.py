@@ -43,5 +43,34 @@ def long_product(left: jax.Array, right: jax.Array) -> jax.Array:
     return jnp.sum(chunks, axis=0) + full_product(left[:, whole:], right[:, whole:].T)
 
 
+LONG_BATCH = 2**13
+"""Number of rows from which sums over rows are computed in chunks on a GPU."""
+
+CHUNK_ROWS, MOST_CHUNKS = 2**12, 64
+"""Rows of a chunk, and the number of chunks for results so small that one chunk would occupy few processors."""
+
+
+LARGE_RESULT = 2**22
+"""Size of a result that occupies all processors without chunks."""
+
+
+def row_product(left: jax.Array, right: jax.Array) -> jax.Array:
+    """Return `left.T @ right`, shape (k, l), for arrays of m rows; on a GPU as a sum of chunks of rows.
+
+    The result is small and the sum is long. A library that is not tuned for this shape uses few processors of the
+    GPU for it, and the error of one long float32 sum is ten times that of a sum of chunks.
+    """
+    m, size = left.shape[0], left.shape[1] * right.shape[1]
+    if jax.default_backend() != "gpu" or m < LONG_BATCH or size >= LARGE_RESULT:
+        return full_product(left.T, right)
+    count = MOST_CHUNKS if size < 2**16 else max(m // CHUNK_ROWS, 1)
+    # Batches are multiples of this number; scores may have one more row.
+    whole = m // count * count
+    one, other = (part[:whole].reshape(count, whole // count, -1) for part in (left, right))
+    chunks = jnp.einsum("cmk,cml->ckl", one, other, precision=lax.Precision.HIGHEST)
+    total = jnp.sum(chunks, axis=0)
+    return total if whole == m else total + full_product(left[whole:].T, right[whole:])
+
+
 measured_product = jit_without_autotune(long_product)
 """`long_product`, compiled, for measurements between passes."""

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from eigengame.linalg.products import full_product, long_product
+from eigengame.linalg.products import full_product, long_product, row_product
 
 
 def inner_products(wide: Sequence[jax.Array], rows: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -109,7 +109,7 @@ def add_directions(total: jax.Array, scores: jax.Array, rows: jax.Array) -> jax.
         from eigengame.linalg.kernels import passes as kernels
 
         return kernels.added(total, scores, rows)
-    return total + full_product(scores.T, rows)
+    return total + row_product(scores, rows)
 
 
 class WideOperations(NamedTuple):

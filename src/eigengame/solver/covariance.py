@@ -16,7 +16,7 @@ from scipy.linalg import eigh
 
 from eigengame._system.blas_threads import all_blas_threads
 from eigengame.game.rows import DenseRows
-from eigengame.linalg.products import full_product
+from eigengame.linalg.autotune import jit_without_autotune
 from eigengame.solver.certificate import Certificate, certificate, stored
 from eigengame.solver.float64_products import longest_sum
 from eigengame.solver.goal import converged_status
@@ -114,14 +114,13 @@ def _add(carry: Any, rows: RawRows | DenseRows, count: int) -> Any:
     return *_accumulate(rows, total, moments), seen + count, batches + 1
 
 
-@jax.jit
+@jit_without_autotune
 def _accumulate(
     rows: RawRows | DenseRows, total: jax.Array, moments: Moments
 ) -> tuple[jax.Array, Moments]:
     """Add X'X of one batch, and its moments."""
     wide = rows.widened() if isinstance(rows, RawRows) else rows
-    product = full_product(wide.values.T, wide.values)
-    return total + product, merge_moments(moments, batch_moments(wide))
+    return total + wide.directions(wide.values), merge_moments(moments, batch_moments(wide))
 
 
 def solve_scatter(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import jax
@@ -51,7 +51,15 @@ def rows_on_device(
     if wide or weighted or values.shape != shape or not frame.plain:
         given = None if frame.plain else (_origin(frame, values.shape[1], dtype), frame.unit)
         values = _ready(values, roots[: len(values)], given, shape, weighted, np.dtype(dtype))
-    return placement.dense(placement.batch(values), placement.per_row(roots))
+    full = not weighted and bool((roots == 1).all())
+    there = _ones(placement, len(roots), roots.dtype) if full else placement.per_row(roots)
+    return placement.dense(placement.batch(values), there)
+
+
+@lru_cache(maxsize=4)
+def _ones(placement: Placement, count: int, dtype: np.dtype) -> jax.Array:
+    """Return the weights of a full batch, which are transferred once and not for each batch."""
+    return placement.per_row(np.ones(count, dtype))
 
 
 def _origin(frame: Frame, d: int, dtype: Any) -> np.ndarray:

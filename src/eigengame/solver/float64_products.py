@@ -20,7 +20,8 @@ from scipy.linalg import eigh
 
 from eigengame.game.rows import DenseRows
 from eigengame.game.sparse_rows import SparseRows
-from eigengame.linalg.products import full_product
+from eigengame.linalg.autotune import jit_without_autotune
+from eigengame.linalg.products import row_product
 from eigengame.sharding.gather import gather
 from eigengame.solver.passes import Passes
 from eigengame.solver.raw_rows import RawRows
@@ -155,7 +156,7 @@ def _add(
     return _accumulate(rows, block, level, tuple(sums)), batches + 1
 
 
-@jax.jit
+@jit_without_autotune
 def _accumulate(
     rows: Any, block: jax.Array, level: jax.Array | None, carry: tuple[jax.Array, ...]
 ) -> tuple[jax.Array, ...]:
@@ -185,7 +186,7 @@ def _added(
         scores = scores - constant * level
     return Sums(
         sums.directions + rows.directions(scores),
-        sums.scores + full_product(scores.T, constant),
+        sums.scores + row_product(scores, constant),
         sums.columns + rows.directions(constant),
         sums.weight + jnp.sum(jnp.square(constant)),
         sums.squares + _squares(rows),

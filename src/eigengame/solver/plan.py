@@ -10,6 +10,7 @@ import numpy as np
 
 from eigengame.algorithms import Remembered
 from eigengame.game.gram_space import cheaper_in_gram_space
+from eigengame.linalg.products import LONG_BATCH
 from eigengame.linalg.wide import MOST_WIDE, kernels_fit
 from eigengame.sharding.placement import ONE_DEVICE, Placement, choose_placement
 from eigengame.solver.batches import batches_in_memory
@@ -301,8 +302,9 @@ def _kernels_apply(problem: Problem, players: int, batch: int, placement: Placem
 def batch_rows(problem: Problem, shape: tuple[int | None, int], players: int) -> int:
     """Return the number of rows of a batch: enough for efficient products, at most 1 GiB.
 
-    Batches are as even as possible, in multiples of eight, so that little padding is needed. A source with blocks
-    of a fixed size gets whole multiples of them, as few as there are players.
+    Batches are as even as possible, in multiples of eight, so that little padding is needed; large ones in multiples
+    of 64, for sums in chunks of rows. A source with blocks of a fixed size gets whole multiples of them, as few as
+    there are players.
 
     Parameters
     ----------
@@ -327,5 +329,5 @@ def batch_rows(problem: Problem, shape: tuple[int | None, int], players: int) ->
         most = max(2 * players, min(fits, max(1024, n // DEVICE_BATCHES)))
     if n is None:
         return most
-    even = -(-n // -(-n // most))
-    return min(n, -(-even // 8) * 8)
+    even, unit = -(-n // -(-n // most)), 8 if most < LONG_BATCH else 64
+    return min(n, -(-even // unit) * unit)

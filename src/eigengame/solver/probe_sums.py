@@ -14,7 +14,7 @@ import numpy as np
 
 from eigengame.game.rows import SampleRows
 from eigengame.game.sparse_rows import SparseRows
-from eigengame.linalg.products import full_product
+from eigengame.linalg.products import full_product, row_product
 from eigengame.sharding.placement import ONE_DEVICE, Placement
 from eigengame.solver.moments import Moments
 from eigengame.solver.probes import draw_probes
@@ -99,7 +99,7 @@ def add_batch(
     scores = scores - constant * full_product(own.mean[None, :], sums.draws.T)
     images = rows.add_directions(sums.images, scores)
     # Centred scores sum to zero up to rounding.
-    images = images - full_product(scores.T, constant) * own.mean[None, :]
+    images = images - row_product(scores, constant) * own.mean[None, :]
     return _with_bridge(sums._replace(images=images), before, own)
 
 

@@ -18,7 +18,7 @@ from scipy.linalg import eigh
 from eigengame.game.krylov_round import residual_directions
 from eigengame.linalg.autotune import jit_without_autotune
 from eigengame.linalg.orthonormal import orthonormalise
-from eigengame.linalg.products import full_product, long_product, measured_product
+from eigengame.linalg.products import full_product, long_product, measured_product, row_product
 from eigengame.sharding.gather import gather
 from eigengame.solver.passes import Passes
 
@@ -86,20 +86,20 @@ def _add_centred(
     return _accumulate_centred(rows, block, level, *carry)
 
 
-@jax.jit
+@jit_without_autotune
 def _accumulate(rows: Any, block: jax.Array, total: jax.Array) -> jax.Array:
     """Add the part of M W of one batch."""
     return rows.add_directions(total, rows.pass_scores(block))
 
 
-@jax.jit
+@jit_without_autotune
 def _accumulate_centred(
     rows: Any, block: jax.Array, level: jax.Array, total: jax.Array, sums: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
     """Add the part of M W of one batch by centred scores, and the sums of these."""
     constant = rows.constant()
     scores = rows.pass_scores(block) - constant * level
-    return rows.add_directions(total, scores), sums + full_product(scores.T, constant)
+    return rows.add_directions(total, scores), sums + row_product(scores, constant)
 
 
 def measure(passes: Passes, players: jax.Array, mean: jax.Array | None) -> Refined:

@@ -97,7 +97,7 @@ def take(
     return _after(stream._replace(probes=probes), state, moments, count, lambda: components)
 
 
-@partial(jax.jit, static_argnums=(0, 1))
+@partial(jit_without_autotune, static_argnums=(0, 1))
 def _step(
     game: Remembered,
     placement: Placement,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from functools import partial
 from typing import Any
 
 import jax
@@ -37,7 +38,7 @@ class DeviceArray(RandomAccess):
 
     def read(self, begin: int, end: int) -> jax.Array:
         """Return rows `begin` to `end`, on the device."""
-        return self.data[begin:end]
+        return _rows(self.data, begin, end - begin)
 
     def fingerprint(self) -> dict[str, Any]:
         """Return shape, dtype and a digest of a few rows."""
@@ -49,6 +50,12 @@ class DeviceArray(RandomAccess):
     def digest(self) -> str | None:
         """Return a digest of all numbers, which are copied to the host for it."""
         return digest_of_array(np.asarray(self.data))
+
+
+@partial(jax.jit, static_argnums=2)
+def _rows(data: jax.Array, begin: int, count: int) -> jax.Array:
+    """Return rows from `begin` on. Compiled once for each number of rows, not for each place."""
+    return jax.lax.dynamic_slice_in_dim(data, begin, count)
 
 
 def on_device(X: Any) -> jax.Array | None:
