@@ -4,7 +4,7 @@ Weights and pictures are random, which does not affect the speed. Measures the n
 collected, then the fit: pictures per second, memory at the beginning and after many batches, and the time that the
 1.28 million pictures of ImageNet would take.
 
-python -m benchmarks.gpu_activations [--batches 1000]
+python -m benchmarks.gpu_activations [--batches 1000] [--probes 16]
 """
 
 import argparse
@@ -66,6 +66,7 @@ def memory() -> float:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--batches", type=int, default=1000)
+    parser.add_argument("--probes", default="auto", help="number of probes, or auto")
     options = parser.parse_args()
     versions = f"JAX {jax.__version__}, torch {torch.__version__}"
     print(f"{datetime.date.today()}, {torch.cuda.get_device_name()}, {versions}")
@@ -79,12 +80,14 @@ def main() -> None:
     )
     clock = Clock()
     began = time.perf_counter()
-    pca = eg.EigenGamePCA(32, random_state=0).fit(source, progress=[clock])
+    probes = "auto" if options.probes == "auto" else int(options.probes)
+    pca = eg.EigenGamePCA(32, algorithm="remembered", passes=1, probes=probes, random_state=0)
+    pca.fit(source, progress=[clock])
     total = time.perf_counter() - began
     times = np.diff(clock.times[WARM:])
     each = (clock.times[-1] - clock.times[WARM]) / (len(clock.times) - 1 - WARM)
     print(
-        f"fit with {pca.n_players_} players and the mean: {1e3 * each:.1f} ms a batch "
+        f"fit with {pca.n_players_} players, the mean and {options.probes} probes: {1e3 * each:.1f} ms a batch "
         f"({1e3 * np.median(times):.1f} in the median), {ROWS / each:.0f} pictures/s"
     )
     print(f"share of the time outside the network: {1 - alone / each:.0%}")

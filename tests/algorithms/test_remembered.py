@@ -20,8 +20,14 @@ from tests.tolerance import assert_close
 K, D, M = 3, 20, 32
 RNG = np.random.default_rng(0)
 # Compiled as a whole: called eagerly, each would be dozens of compilations.
-one_round = jax.jit(krylov_round)
 merge = jax.jit(Remembered.merge, static_argnums=0)
+
+
+@jax.jit
+def one_round(*args):
+    """Return the players after a round, their scores and their strengths."""
+    players, scores, strengths = krylov_round(*args)
+    return players, scores.combined(), strengths
 
 
 @partial(jax.jit, static_argnums=0)

@@ -43,15 +43,14 @@ def long_product(left: jax.Array, right: jax.Array) -> jax.Array:
     return jnp.sum(chunks, axis=0) + full_product(left[:, whole:], right[:, whole:].T)
 
 
-LONG_BATCH = 2**13
+LONG_BATCH = 2**11
 """Number of rows from which sums over rows are computed in chunks on a GPU."""
 
-CHUNK_ROWS, MOST_CHUNKS = 2**12, 64
-"""Rows of a chunk, and the number of chunks for results so small that one chunk would occupy few processors."""
+LONGEST_CHUNK, MOST_CHUNKS = 2**12, 2**6
+"""Largest number of rows of a chunk, and largest number of chunks where more are not needed for it."""
 
-
-LARGE_RESULT = 2**22
-"""Size of a result that occupies all processors without chunks."""
+TILES = 2**9
+"""Number of tiles of 64 by 64 numbers, in all chunks together, that occupies the processors of a GPU."""
 
 
 def row_product(left: jax.Array, right: jax.Array) -> jax.Array:
@@ -60,11 +59,12 @@ def row_product(left: jax.Array, right: jax.Array) -> jax.Array:
     The result is small and the sum is long. A library that is not tuned for this shape uses few processors of the
     GPU for it, and the error of one long float32 sum is ten times that of a sum of chunks.
     """
-    m, size = left.shape[0], left.shape[1] * right.shape[1]
-    if jax.default_backend() != "gpu" or m < LONG_BATCH or size >= LARGE_RESULT:
+    m, tiles = left.shape[0], -(-left.shape[1] // 64) * -(-right.shape[1] // 64)
+    if jax.default_backend() != "gpu" or m < LONG_BATCH or tiles >= TILES:
         return full_product(left.T, right)
-    count = MOST_CHUNKS if size < 2**16 else max(m // CHUNK_ROWS, 1)
-    # Batches are multiples of this number; scores may have one more row.
+    count = min(MOST_CHUNKS, 1 << (-(-TILES // tiles) - 1).bit_length())
+    count = max(count, m // LONGEST_CHUNK)
+    # Large batches are multiples of 64 rows; scores may have one more row.
     whole = m // count * count
     one, other = (part[:whole].reshape(count, whole // count, -1) for part in (left, right))
     chunks = jnp.einsum("cmk,cml->ckl", one, other, precision=lax.Precision.HIGHEST)

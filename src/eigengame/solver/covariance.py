@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy.linalg import eigh
 
 from eigengame._system.blas_threads import all_blas_threads
 from eigengame.game.rows import DenseRows
@@ -20,6 +19,7 @@ from eigengame.linalg.autotune import jit_without_autotune
 from eigengame.solver.certificate import Certificate, certificate, stored
 from eigengame.solver.float64_products import longest_sum
 from eigengame.solver.goal import converged_status
+from eigengame.solver.largest_eigenvectors import bound_outside, largest_eigenvectors
 from eigengame.solver.moments import (
     Moments,
     batch_moments,
@@ -128,22 +128,21 @@ def solve_scatter(
 ) -> tuple[Certificate, np.ndarray]:
     """Return the certificate of the first k eigenvectors, and the first `players` of them as they are kept.
 
-    All eigenvectors are computed, so the largest value beyond the players is known up to rounding, and nothing is
-    left to chance.
+    A Cholesky factor bounds the eigenvalues beyond the players, so nothing is left to chance.
     """
     matrix, d = scatter.matrix, len(scatter.matrix)
-    with all_blas_threads():
-        values, vectors = eigh(matrix)
-    values, vectors = values[::-1], np.ascontiguousarray(vectors.T[::-1])
-    images = vectors @ matrix
-    # The product is rounded too, and so is the eigenproblem: its residuals show by how much.
-    error = scatter.error + gamma(d + OPERATIONS) * float(np.linalg.norm(matrix))
-    beyond = -math.inf
-    if players < d:
-        residual = float(np.linalg.norm(images - values[:, None] * vectors))
-        uneven = float(np.linalg.norm(vectors @ vectors.T - np.eye(d)))
-        beyond = float(values[players]) + 2 * residual + 2 * uneven * abs(values[0]) + error
-    own = vectors[:players]
+    with jax.enable_x64(True), all_blas_threads():
+        values, vectors = largest_eigenvectors(matrix, players + 1)
+        following = float(values[players]) if len(values) > players else 0.0
+        values, own = np.maximum(values[:players], 0), vectors[:players]
+        images = own @ matrix
+        # The product is rounded too, and so is the eigenproblem: its residuals show by how much.
+        rounding = gamma(d + OPERATIONS) * float(np.linalg.norm(matrix))
+        residuals = np.linalg.norm(images - values[:, None] * own, axis=1) + rounding
+        beyond = -math.inf
+        if players < d:
+            beyond = bound_outside(matrix, values, own, residuals, following, scatter.error)
+    error = scatter.error + rounding
     found = certificate(
         own,
         images[:players],

@@ -11,7 +11,7 @@ import numpy as np
 from eigengame.algorithms import Remembered
 from eigengame.game.gram_space import cheaper_in_gram_space
 from eigengame.linalg.products import LONG_BATCH
-from eigengame.linalg.wide import MOST_WIDE, kernels_fit
+from eigengame.linalg.wide import LEAST_FEATURES, MOST_ROWS, MOST_WIDE, kernels_fit
 from eigengame.sharding.placement import ONE_DEVICE, Placement, choose_placement
 from eigengame.solver.batches import batches_in_memory
 from eigengame.solver.frame import Frame, frame_of
@@ -26,6 +26,9 @@ BATCH_BYTES = 2**30
 
 LARGE_BATCH_BYTES = 2**28
 """Largest batch of more than 1024 rows."""
+
+DEVICE_BATCH_BYTES = 2**31
+"""Largest batch of an array on a device."""
 
 DEVICE_BATCHES = 8
 """Smallest number of batches of an array on a device, unless they have fewer than 1024 rows."""
@@ -151,7 +154,7 @@ def make_plan(
         Whether workers with devices and memory of their own do the work.
     """
     source, options, d = problem.source, problem.options, problem.source.shape[1]
-    if source.on_device and jax.default_backend() == "gpu":
+    if _for_kernels(source):
         options = _extra_for_kernels(options, k)
     players = options.players(k, d)
     batch = batch_rows(problem, (rows, d), players)
@@ -289,6 +292,12 @@ def _probes(options: Options, route: str, players: int, d: int, *, carried: bool
     return 0 if carried or large else PROBES
 
 
+def _for_kernels(source: Source) -> bool:
+    """Return whether rows are such that a plan prefers numbers of rows and players for which there are kernels."""
+    wide = source.on_device and source.shape[1] >= LEAST_FEATURES
+    return wide and source.dtype.name == "bfloat16" and jax.default_backend() == "gpu"
+
+
 def _kernels_apply(problem: Problem, players: int, batch: int, placement: Placement) -> bool:
     """Return whether the kernels of one GPU take rows and players of these shapes."""
     source, options, d = problem.source, problem.options, problem.source.shape[1]
@@ -302,9 +311,9 @@ def _kernels_apply(problem: Problem, players: int, batch: int, placement: Placem
 def batch_rows(problem: Problem, shape: tuple[int | None, int], players: int) -> int:
     """Return the number of rows of a batch: enough for efficient products, at most 1 GiB.
 
-    Batches are as even as possible, in multiples of eight, so that little padding is needed; large ones in multiples
-    of 64, for sums in chunks of rows. A source with blocks of a fixed size gets whole multiples of them, as few as
-    there are players.
+    Batches are as even as possible, in multiples of eight, so that little padding is needed; those of a GPU in
+    multiples of 64, for sums in chunks of rows. A source with blocks of a fixed size gets whole multiples of them,
+    as few as there are players.
 
     Parameters
     ----------
@@ -323,11 +332,17 @@ def batch_rows(problem: Problem, shape: tuple[int | None, int], players: int) ->
     fits = max(1, BATCH_BYTES // row)
     # Larger batches forget less, and small problems between products count less; but they must fit into memory.
     most = max(2 * players, min(1024, fits), min(4096, LARGE_BATCH_BYTES // row))
+    if _for_kernels(problem.source):
+        return MOST_ROWS if n is None else min(MOST_ROWS, n)
     if problem.source.on_device and n is not None:
         # Rows that are on the device already. An update takes as long as many products, so that few large ones are
         # faster, and each of them forgets a little; but the first has no memory to begin with.
-        most = max(2 * players, min(fits, max(1024, n // DEVICE_BATCHES)))
+        fits = max(1, DEVICE_BATCH_BYTES // row)
+        most = max(2 * players, min(fits, max(1024, -(-n // DEVICE_BATCHES))))
     if n is None:
         return most
-    even, unit = -(-n // -(-n // most)), 8 if most < LONG_BATCH else 64
+    even, unit = (
+        -(-n // -(-n // most)),
+        64 if problem.source.on_device and most >= LONG_BATCH else 8,
+    )
     return min(n, -(-even // unit) * unit)

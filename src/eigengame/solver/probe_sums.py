@@ -6,6 +6,7 @@ weighted like the moments. The players do not depend on it.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -17,7 +18,7 @@ from eigengame.game.sparse_rows import SparseRows
 from eigengame.linalg.products import full_product, row_product
 from eigengame.sharding.placement import ONE_DEVICE, Placement
 from eigengame.solver.moments import Moments
-from eigengame.solver.probes import draw_probes
+from eigengame.solver.probes import STREAM, draw_probes
 from eigengame.solver.rounding import unit_roundoff
 
 
@@ -61,9 +62,28 @@ def no_sums(
     if count == 0:
         return None
     draws = draw_probes(seed, count, d).astype(np.float32).astype(dtype)
+    return _without_rows(placement.players(draws), placement)
+
+
+def no_sums_on_device(count: int, d: int, dtype: Any, seed: int) -> ProbeSums | None:
+    """Version of `no_sums` for so many features that the device draws the probes."""
+    if count == 0:
+        return None
+    return _without_rows(_drawn_on_device(count, d, np.dtype(dtype), seed), ONE_DEVICE)
+
+
+@partial(jax.jit, static_argnums=(0, 1, 2))
+def _drawn_on_device(count: int, d: int, dtype: Any, seed: int) -> jax.Array:
+    """Return Gaussian probes (count, d)."""
+    return jax.random.normal(jax.random.fold_in(jax.random.key(seed), STREAM), (count, d), dtype)
+
+
+def _without_rows(draws: jax.Array, placement: Placement) -> ProbeSums:
+    """Return probes (r, d) without rows."""
+    dtype = draws.dtype
     return ProbeSums(
-        placement.players(draws),
-        placement.players(np.zeros_like(draws)),
+        draws,
+        jnp.zeros_like(draws),
         placement.replicated(np.zeros((), dtype)),
         placement.replicated(np.asarray(unit_roundoff(dtype), dtype)),
         placement.replicated(np.zeros((), np.int32)),

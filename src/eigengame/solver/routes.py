@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import jax
+
 from eigengame.solver.memory import available
 from eigengame.sources import Source
 
@@ -19,6 +21,10 @@ MOST_SOLVED = 8192
 
 EXPECTED_PASSES = 16
 """Passes that a certificate may take on wide data with a flat spectrum: the exact route may cost as much."""
+
+
+MOST_COVARIANCE = 2048
+"""Largest number of features for which M of rows on a GPU is cheaper than a certified remembered game."""
 
 
 def route_of(
@@ -49,7 +55,8 @@ def route_of(
     if algorithm == "auto":
         plain = forget == 1
         # M takes n d^2 once, the remembered game about 3 n K d in each pass.
-        if plain and not source.sparse and source.shape[1] <= 3 * players:
+        most = MOST_COVARIANCE if source.on_device and _fast_float64() else 0
+        if plain and not source.sparse and source.shape[1] <= max(3 * players, most):
             return COVARIANCE
         # The inner products take n^2 d once. Rows that a network computes cost more than these.
         most = MOST_SOLVED if source.on_device and source.slow else EXPECTED_PASSES * 3 * players
@@ -85,6 +92,16 @@ def exact_route(source: Source, rows: int | None, *, forget: float, shared: bool
     if source.sparse:
         reason += ", and sparse rows must be few"
     raise ValueError(f"{reason}. Use algorithm='remembered' with tol=0.01.")
+
+
+def _fast_float64() -> bool:
+    """Return whether the GPU multiplies float64 about as fast as float32: those of data centres do.
+
+    Their compute capabilities are whole numbers, such as 8.0 (A100) and 9.0 (H100).
+    """
+    if jax.default_backend() != "gpu":
+        return False
+    return str(getattr(jax.devices()[0], "compute_capability", "")).endswith(".0")
 
 
 def _rows_fit(source: Source) -> bool:

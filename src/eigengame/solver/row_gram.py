@@ -29,13 +29,14 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy.linalg import LinAlgError, cholesky, eigh
 
 from eigengame._system.blas_threads import all_blas_threads
+from eigengame.linalg.autotune import jit_without_autotune
 from eigengame.linalg.products import full_product
 from eigengame.solver.certificate import Certificate, certificate, stored
 from eigengame.solver.goal import converged_status
 from eigengame.solver.held_rows import HeldRows
+from eigengame.solver.largest_eigenvectors import bound_outside, largest_eigenvectors
 from eigengame.solver.moments import Moments
 from eigengame.solver.outcome import Outcome, Status
 from eigengame.solver.passes import Passes
@@ -152,7 +153,7 @@ def row_gram(held: HeldRows, *, center: bool) -> RowGram:
 def solve_players(gram: RowGram, held: HeldRows, players: int, *, center: bool) -> Players:
     """Return the first players, by the eigenvectors of the inner products and one more look at the rows."""
     matrix, n = gram.matrix, len(gram.matrix)
-    values, vectors = _largest(matrix, players + 1)
+    values, vectors = largest_eigenvectors(matrix, players + 1)
     following = float(values[players]) if len(values) > players else 0.0
     values, vectors = np.maximum(values[:players], 0), vectors[:players]
     images = vectors @ matrix
@@ -166,7 +167,9 @@ def solve_players(gram: RowGram, held: HeldRows, players: int, *, center: bool) 
     # others.
     good = int(np.cumprod(values > SEPARATE * players * (scores + math.sqrt(largest) * off)).sum())
     following = float(values[good]) if good < players else following
-    level = _outside(gram, values[:good], vectors[:good], residuals[:good], following)
+    level = bound_outside(
+        matrix, values[:good], vectors[:good], residuals[:good], following, gram.error
+    )
     level = (math.sqrt(level) + math.sqrt(good) * off) ** 2
     directions = _directions(held, vectors, center=center)
     roots = np.sqrt(np.maximum(values, np.finfo(float).tiny))
@@ -201,38 +204,10 @@ def certified(
 
 def _product(left: Any, right: Any) -> Any:
     """Return a product in float64. For a matrix and its transpose NumPy computes one half only."""
-    return left @ right if isinstance(left, np.ndarray) else full_product(left, right)
+    return left @ right if isinstance(left, np.ndarray) else _product_there(left, right)
 
 
-def _largest(matrix: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the largest eigenvalues and their eigenvectors, as rows."""
-    n = len(matrix)
-    if jax.default_backend() != "cpu":
-        values, vectors = (np.asarray(one) for one in jnp.linalg.eigh(jnp.asarray(matrix)))
-    else:
-        values, vectors = eigh(matrix, subset_by_index=(max(n - count, 0), n - 1))
-    return values[::-1][:count], np.ascontiguousarray(vectors.T[::-1][:count])
-
-
-def _outside(
-    gram: RowGram, values: np.ndarray, vectors: np.ndarray, residuals: np.ndarray, following: float
-) -> float:
-    r"""Return $\mu$, a bound on the largest eigenvalue of $K$ outside the eigenvectors."""
-    n, count = len(gram.matrix), len(values)
-    rest = gram.matrix - (vectors.T * values) @ vectors
-    uneven = float(np.linalg.norm(vectors @ vectors.T - np.eye(count))) + count * gamma(n)
-    apart = 3 * float(np.linalg.norm(residuals)) + 2 * uneven * float(values.max(initial=0))
-    apart += gamma(count + OPERATIONS) * (float(values.sum()) + float(np.linalg.norm(gram.matrix)))
-    slack = apart + gram.error + UNIT * float(np.linalg.norm(gram.matrix))
-    slack = max(slack, np.finfo(float).tiny)
-    while True:
-        bound = max(following, 0.0) + slack
-        try:
-            cholesky(bound * np.eye(n) - rest, check_finite=False)
-        except LinAlgError:
-            slack *= 4
-            continue
-        return bound * (1 + n * gamma(n + 2)) + apart + gram.error
+_product_there = jit_without_autotune(full_product)
 
 
 def _directions(held: HeldRows, vectors: np.ndarray, *, center: bool) -> np.ndarray:

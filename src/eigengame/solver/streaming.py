@@ -39,7 +39,13 @@ from eigengame.solver.moments import (
 from eigengame.solver.one_pass import figures
 from eigengame.solver.passes import Passes
 from eigengame.solver.plan import Plan, Space
-from eigengame.solver.probe_sums import ProbeSums, add_batch, fade_sums, no_sums
+from eigengame.solver.probe_sums import (
+    ProbeSums,
+    add_batch,
+    fade_sums,
+    no_sums,
+    no_sums_on_device,
+)
 from eigengame.solver.stream import Snapshot, Stream
 
 TASK = "remembered"
@@ -148,8 +154,7 @@ def _begin_with_overlaps(
     begun = _without_rows(state, k, d, dtype, _overlaps(game.wide(state)))
     here = state.memory.players.sharding
     # Committed to this device, as rows of torch are: otherwise the first two updates would compile twice.
-    sums = no_sums(probes, d, dtype, seed)
-    begun = begun._replace(probes=sums)
+    begun = begun._replace(probes=no_sums_on_device(probes, d, dtype, seed))
     state, moments, overlaps, sums = jax.device_put(
         (begun.state, begun.moments, begun.overlaps, begun.probes), here
     )
@@ -186,7 +191,7 @@ def take_with_overlaps(
     return _after(stream, state, moments, count, lambda: game.components(state), overlaps)
 
 
-@partial(jax.jit, static_argnums=3)
+@partial(jit_without_autotune, static_argnums=3)
 def _add_probes(probes: ProbeSums, rows: DenseRows, moments: Moments, center: bool) -> ProbeSums:
     """Return the sums of the probes after one batch."""
     return add_batch(probes, rows, moments, batch_moments(rows), center=center)
