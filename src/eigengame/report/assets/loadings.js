@@ -21,7 +21,7 @@ function loadingBars(width, i, names, values) {
     width, height, viewBox: `0 0 ${width} ${height}`, role: "img",
     "aria-label": `Largest loadings of component ${i + 1}: ${names.slice(0, 3).map((name, n) => `${name} ${number(values[n], 2)}`).join(", ")}`,
   });
-  const ticks = x.ticks((area.right - area.left) / 80);
+  const ticks = x.ticks(tickCount(x, area.right - area.left, (count) => tickFormat(x.ticks(count))));
   const tick = tickFormat(ticks);
   for (const value of ticks) {
     root.append(

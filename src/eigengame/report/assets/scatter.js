@@ -10,10 +10,10 @@ function scatter(host, { axes, rows, ids }, state, paint, zoom) {
   const formatOf = (axis, scale, count) => (axis.dates ? scale.format(count) : tickFormat(scale.ticks(count)));
   const [xRange, yRange] = [state.zoom?.x ?? padded(extent(xs)), state.zoom?.y ?? padded(extent(ys))];
   const upright = scaleOf(up)(...yRange, 0, 1);
-  const yText = formatOf(up, upright, 6);
-  const left = 30 + widest(upright.ticks(6).map(yText));
-  const room = Math.max(2, (width - left) / (across.dates ? 110 : 90));
-  const flat = scaleOf(across)(...xRange, 0, 1);
+  const yText = formatOf(up, upright, 8);
+  const left = 30 + widest(upright.ticks(8).map(yText));
+  const flat = scaleOf(across)(...xRange, 0, width - left);
+  const room = tickCount(flat, width - left, (count) => formatOf(across, flat, count));
   const xText = formatOf(across, flat, room);
   // The last label is centred below its tick, which can be at the right end.
   const area = { left, right: width - Math.max(8, 2 + widest(flat.ticks(room).map(xText)) / 2), top: 8, bottom: height - 42 };
@@ -23,7 +23,7 @@ function scatter(host, { axes, rows, ids }, state, paint, zoom) {
   const ring = el("div", { class: "ring" });
   const canvas = el("canvas", { "aria-hidden": true });
   const frame = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, "aria-hidden": true },
-    ...rulers(y, area, yText, 6),
+    ...rulers(y, area, yText, 8),
     ...x.ticks(room).flatMap((value) => [
       svg("line", { class: "rule", x1: x(value), x2: x(value), y1: area.top, y2: area.bottom }),
       svg("text", { class: "tick", x: x(value), y: area.bottom + 16, "text-anchor": "middle" }, xText(value)),
@@ -75,6 +75,15 @@ function scatter(host, { axes, rows, ids }, state, paint, zoom) {
   host.onpointerdown = (event) => { drag.begins(event); nearest(event); };
   host.onpointerup = drag.ends;
   host.onpointerleave = leave;
+}
+
+/** The largest number of ticks whose labels do not touch each other. */
+function tickCount(scale, width, format) {
+  for (let count = Math.min(12, Math.floor(width / 45)); count > 1; count -= 1) {
+    const ticks = scale.ticks(count);
+    if (ticks.length < 2 || scale(ticks[1]) - scale(ticks[0]) >= widest(ticks.map(format(count))) + 16) return count;
+  }
+  return 1;
 }
 
 /** A rectangle drawn with the mouse; touch scrolls the page instead. */

@@ -17,8 +17,8 @@ function drawScores(card) {
   const components = axes.findIndex((axis) => axis.component);
   const two = scores.columns.length > 1;
   const views = [
-    ...(two ? [{ name: "Two components", x: components, y: components + 1 }] : []),
-    ...axes.slice(0, components).map((axis, i) => ({ name: `Against ${axis.name}`, x: i, y: components })),
+    ...(two ? [{ name: "Components", x: components, y: components + 1 }] : []),
+    ...axes.slice(0, components).map((axis, i) => ({ name: axis.view, x: i, y: components })),
   ];
   const state = { ...views[0], hidden: new Set(), zoom: null };
   const plot = el("div", { class: "scatter", role: "img" });
@@ -48,7 +48,7 @@ function drawScores(card) {
       ...["x", "y"].map((key) => el("label", {}, `${key} axis `, choosers[key])), reset),
     el("div", { class: many ? "scatter-row many" : "scatter-row" }, plot, legend),
     missing,
-    el("p", { class: "note" }, `${counted(scores)}, numbered from 0.${scores.overlay ? ` Overlay: ${counted(scores.overlay)}.` : ""}`,
+    el("p", { class: "note" }, `${counted(scores)}, numbered from 0.${scores.overlay ? ` Overlay: ${counted(scores.overlay).replace(/^All/, "all")}.` : ""}`,
       scores.columns.length < report.components.variance.length ? ` Only the first ${scores.columns.length} components are available.` : "",
       el("span", { class: "mouse" }, " Drag with the mouse to zoom in.")),
   );
@@ -66,7 +66,7 @@ function scorePoints(scores) {
   const joined = (pick) => sets.flatMap((set) => Array.from(pick(set)));
   const rows = joined((set) => set.rows);
   const ids = sets.some((set) => set.ids) ? joined((set) => set.ids ?? set.rows.map(() => "")) : null;
-  const axes = [{ name: "row number", values: () => rows, text: number }];
+  const axes = [{ name: "row number", view: "Over rows", values: () => rows, text: number }];
   if (scores.time) axes.push(timeAxis(scores.time, scores.overlay));
   scores.columns.forEach((_, i) => {
     let values = null;
@@ -83,7 +83,7 @@ function timeAxis({ name, dates, values }, overlay) {
   const all = [...values, ...second].map((value) => value ?? NaN);
   const midnight = all.every((value) => Number.isNaN(value) || value % DAY === 0);
   return {
-    name, values: () => all, dates, withoutOverlay: second.length > 0 && second.every((value) => value === null),
+    name, view: "Over time", values: () => all, dates, withoutOverlay: second.length > 0 && second.every((value) => value === null),
     text: dates ? (value) => dateText(value, midnight) : (value) => number(value, 6),
   };
 }

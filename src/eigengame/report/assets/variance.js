@@ -93,6 +93,7 @@ function drawAngle(card) {
 /** Only the algorithms of the paper have penalties. */
 function drawPenalty(card) {
   card.hidden = !report.penalties;
+  $("#angle").classList.toggle("alone", card.hidden);
   if (card.hidden) return;
   const { penalty } = report.components;
   if (penalty.every((value) => value === null)) {
