@@ -29,7 +29,8 @@ class BedSource(RandomAccess):
     """Rows of a `.bed` file with its `.bim` and `.fam`: the number of copies of the first allele.
 
     Blocks are float32: 0, 1, 2, or NaN for a missing call. Names and alleles of the SNPs come from the
-    `.bim`, ids of the individuals from the `.fam`. A model keeps them, and refuses files with other SNPs or alleles.
+    `.bim`. A model keeps them, and refuses files with other SNPs or alleles. Ids of the individuals come from
+    the `.fam`.
 
     Parameters
     ----------

@@ -6,7 +6,7 @@ const DATE_STEPS = [
   ...[1, 2, 5, 10, 15, 30].map((n) => ({ unit: "second", n, length: n * SECOND })),
   ...[1, 2, 5, 10, 15, 30].map((n) => ({ unit: "minute", n, length: n * 60 * SECOND })),
   ...[1, 2, 3, 6, 12].map((n) => ({ unit: "hour", n, length: n * 3600 * SECOND })),
-  ...[1, 2, 5, 10].map((n) => ({ unit: "day", n, length: n * DAY })),
+  ...[1, 2, 7, 14].map((n) => ({ unit: "day", n, length: n * DAY })),
   ...[1, 2, 3, 6].map((n) => ({ unit: "month", n, length: n * 30.4 * DAY })),
 ];
 
@@ -31,7 +31,9 @@ function dateTicks(low, high, { unit, n, length }) {
       if (at >= low) ticks.push(at);
     }
   }
-  for (let at = Math.ceil(low / length) * length; at <= high; at += length) ticks.push(at);
+  // Weeks begin on Monday; the first one after the start of 1970 is the fifth of January.
+  const first = n === 7 || n === 14 ? 4 * DAY : 0;
+  for (let at = Math.ceil((low - first) / length) * length + first; at <= high; at += length) ticks.push(at);
   return ticks;
 }
 
