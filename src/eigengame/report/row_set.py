@@ -90,8 +90,10 @@ def open_row_set(
     indexed = times is None or time is not None
     if data is not None and is_other(data):
         data = as_source(with_columns_of_fit(model, data))
-    if ids is None:
-        ids = data.row_ids() if isinstance(data, Source) else None
+    if ids is None and isinstance(data, Source):
+        ids = data.row_ids()
+        if ids is not None and data.shape[0] is not None and len(ids) != data.shape[0]:
+            ids = None  # not given, and not usable
     if ids is None and indexed and index is not None and not _is_count(index):
         ids = index
     return RowSet(

@@ -118,7 +118,7 @@ class Source(abc.ABC):
     feature_names: Sequence[str] | None = None
     alleles: Sequence[str] | None = None
     image_shape: tuple[int, int, int] | None = None
-    read_row_ids: Callable[[], Sequence[str]] | None = None
+    read_row_ids: Callable[[], Sequence[str] | None] | None = None
     coordinates: Mapping[str, np.ndarray] | None = None
     opened_from: tuple[str, dict[str, Any]] | None = None
     on_device: bool = False

@@ -101,10 +101,11 @@ def _as_texts(names: Any) -> list[str]:
     return [str(one) for one in names]
 
 
-def _cell_names(path: str) -> list[str]:
-    """Return the names of the cells in a file."""
-    with open_file(path) as file:
+def _cell_names(path: str) -> list[str] | None:
+    """Return the names of the cells in a file, if it has any."""
+    with open_file(path) as file, contextlib.suppress(KeyError, StopIteration):
         return index_names(file["obs"])
+    return None
 
 
 def index_names(var: Any) -> list[str]:
