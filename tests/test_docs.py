@@ -74,4 +74,7 @@ def test_the_example_of_a_report_runs(tmp_path, monkeypatch):
 def test_the_guide_of_the_report_names_every_argument():
     guide = (DOCS / "report.md").read_text()
     named = set(inspect.signature(eigengame.write_report).parameters)
-    assert {name for name in named if f"`{name}" not in guide and f"{name}=" not in guide} <= {"model", "path"}
+    assert {name for name in named if f"`{name}" not in guide and f"{name}=" not in guide} <= {
+        "model",
+        "path",
+    }

@@ -122,7 +122,10 @@ def test_report_reads_labels_from_a_column_or_a_file(run, files):
 
 def test_report_reads_ids_times_and_an_overlay(run, files):
     lines = (files / "data.csv").read_text().splitlines()
-    dated = [f"{lines[0]},name,day", *(f"{line},{i:03d},1998-03-{i % 28 + 1:02d}" for i, line in enumerate(lines[1:]))]
+    dated = [
+        f"{lines[0]},name,day",
+        *(f"{line},{i:03d},1998-03-{i % 28 + 1:02d}" for i, line in enumerate(lines[1:])),
+    ]
     Path("t.csv").write_text("\n".join(dated) + "\n")
     Path("ids.txt").write_text("\n".join(f"new {i}" for i in range(400)))
     columns = ",".join(f"f{i}" for i in range(12))

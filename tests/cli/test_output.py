@@ -49,7 +49,7 @@ def test_every_component_has_a_kind_and_estimates_are_named(capsys, monkeypatch)
 def test_the_requested_tolerance_is_the_one_that_is_counted(capsys):
     lines = printed(capsys, [0.01, 0.2, 0.3], tol=0.25)
     assert "2 of 3 components within 0.25 rad" in " ".join(lines[-2])
-    assert " ".join(lines[-1]) == "Components are judged by the requested tol, 0.25 rad."
+    assert " ".join(lines[-1]) == "Components are judged by the tol of the fit, 0.25 rad."
     lines = printed(capsys, [0.01, 0.049, 0.051])
     assert "2 of 3 components within 0.05 rad" in " ".join(lines[-2])
     assert " ".join(lines[-1]) == "No tol was requested: components are judged by 0.05 rad."

@@ -1,6 +1,7 @@
 """Labels, ticks and widths of the page in headless Chromium."""
 
 import re
+from itertools import pairwise
 
 import pytest
 
@@ -54,7 +55,7 @@ def test_ticks_have_the_digits_that_they_need(visit):
     ticks = [one.text for one in find_all(browser, ".scatter .tick[text-anchor=middle]")]
     assert len(set(ticks)) == len(ticks) > 2
     years = [int(text) for text in ticks if re.fullmatch(r"(19|20)\d\d", text)]
-    steps = {after - before for before, after in zip(years, years[1:], strict=False)}
+    steps = {after - before for before, after in pairwise(years)}
     assert len(steps) == 1  # no year is rounded
 
 

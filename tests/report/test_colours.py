@@ -9,14 +9,50 @@ import pytest
 from eigengame.report import page
 
 VISION = {
-    "normal": np.eye(3),
-    "protanopia": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
-    "deuteranopia": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
-    "tritanopia": [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]],
-}  # fmt: skip
-"""Simulation of colour vision in linear RGB (Machado, Oliveira and Fernandes, 2009)."""
+    "normal": np.eye(3).ravel(),
+    "protanopia": [
+        0.152286,
+        1.052583,
+        -0.204868,
+        0.114503,
+        0.786281,
+        0.099216,
+        -0.003882,
+        -0.048116,
+        1.051998,
+    ],
+    "deuteranopia": [
+        0.367322,
+        0.860646,
+        -0.227968,
+        0.280085,
+        0.672501,
+        0.047413,
+        -0.011820,
+        0.042940,
+        0.968881,
+    ],
+    "tritanopia": [
+        1.255528,
+        -0.076749,
+        -0.178779,
+        -0.078411,
+        0.930809,
+        0.147602,
+        0.004733,
+        0.691367,
+        0.303900,
+    ],
+}
+"""Simulation of colour vision in linear RGB (Machado, Oliveira and Fernandes, 2009), by rows."""
 
-XYZ = [[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.0721750], [0.0193339, 0.1191920, 0.9503041]]  # fmt: skip
+XYZ = [
+    [0.4124564, 0.3575761, 0.1804375],
+    [0.2126729, 0.7151522, 0.0721750],
+    [0.0193339, 0.1191920, 0.9503041],
+]
+"""From linear sRGB to CIE XYZ."""
+
 SHAPES = 8
 
 
@@ -24,7 +60,7 @@ def lab(colours, vision):
     """Return CIE Lab coordinates (n, 3) of hexadecimal colours as seen with a kind of colour vision."""
     parts = np.array([[int(one[i : i + 2], 16) for i in (1, 3, 5)] for one in colours]) / 255
     linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
-    seen = np.clip(linear @ np.transpose(VISION[vision]), 0, 1)
+    seen = np.clip(linear @ np.reshape(VISION[vision], (3, 3)).T, 0, 1)
     ratio = seen @ np.transpose(XYZ) / [0.95047, 1, 1.08883]
     f = np.where(ratio > 216 / 24389, np.cbrt(ratio), (24389 / 27 * ratio + 16) / 116)
     x, y, z = f.T

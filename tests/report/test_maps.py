@@ -21,14 +21,18 @@ def drawn_map(target, **options):
     """Return the first component as it is drawn, and the coordinates of its pixels."""
     found = read_page(write_report(options.pop("model"), target, **options))["pictures"]
     codes = np.frombuffer(base64.b64decode(found["images"]["codes"]), np.int8)
-    image = codes.reshape(-1, found["height"], found["width"])[0] / 127 * found["images"]["sizes"][0]
+    image = (
+        codes.reshape(-1, found["height"], found["width"])[0] / 127 * found["images"]["sizes"][0]
+    )
     return image, found["map"]
 
 
 @pytest.mark.parametrize("south_first", [False, True])
 @pytest.mark.parametrize("east_first", [False, True])
 @pytest.mark.parametrize("longitude_first", [False, True])
-def test_every_order_of_the_axes_gives_the_same_map(target, south_first, east_first, longitude_first):
+def test_every_order_of_the_axes_gives_the_same_map(
+    target, south_first, east_first, longitude_first
+):
     model = make_model(k=1, d=24)
     expected = model.components_[0].reshape(4, 6).copy()
     stored, latitudes, longitudes = expected, NORTH_UP, WEST_FIRST
@@ -101,8 +105,11 @@ def test_images_without_coordinates_are_drawn_as_they_are(target):
 def test_invalid_coordinates_are_named(target, coordinates, words):
     with pytest.raises(ReportError, match=words):
         write_report(make_model(d=24), target, coordinates=coordinates)
+
+
+def test_an_image_shape_of_another_grid_is_rejected(target):
+    options = {"image_shape": (6, 4), "coordinates": (NORTH_UP, WEST_FIRST)}
     with pytest.raises(ReportError, match="leave out image_shape"):
-        options = {"image_shape": (6, 4), "coordinates": (NORTH_UP, WEST_FIRST)}
         write_report(make_model(d=24), target, **options)
 
 

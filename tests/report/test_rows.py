@@ -80,7 +80,7 @@ def test_a_source_that_knows_its_ids_has_them(target, rows):
 
 # ---------------------------------------------------------------------- times
 
-FIRST = datetime.datetime(1998, 3, 1, tzinfo=datetime.timezone.utc)
+FIRST = datetime.datetime(1998, 3, 1, tzinfo=datetime.UTC)
 DAYS = [int((FIRST + datetime.timedelta(days=i)).timestamp()) * 1000 for i in range(60)]
 
 
@@ -143,6 +143,15 @@ def test_an_overlay_is_projected_by_the_same_model(target, rows):
             dequantize(column), scores[:, i], atol=np.ptp(scores[:, i]) / 1e4
         )
     assert scores_of(target, data=rows)["overlay"] is None
+
+
+def test_an_overlay_with_a_time_index_has_times(target, rows):
+    frames = [
+        pd.DataFrame(rows, index=pd.date_range(start, periods=60))
+        for start in ("1998-03-01", "1999-03-01")
+    ]
+    found = scores_of(target, data=frames[0], overlay=frames[1])["overlay"]
+    assert min(found["time"]["values"]) == 920246400000
 
 
 def test_an_overlay_can_be_a_stream_and_is_sampled(target, rows):

@@ -41,12 +41,15 @@ def loading_table(
     """
     k, d = model.components_.shape
     shown = min(k, MAX_LOADINGS)
-    values = np.nan_to_num(np.asarray(model.components_[:shown], np.float32))
     columns, used = None, np.arange(d)
-    if shown * d > MAX_COMPLETE:
+    if shown * d <= MAX_COMPLETE:
+        values = np.asarray(model.components_[:shown])
+    else:
         count = min(d, max(BARS, MAX_LARGEST // shown))
-        order = largest_indices(np.abs(values), count)
-        values = np.take_along_axis(values, order, axis=1)
+        # One component at a time: a copy of all can be as large as the model.
+        rows = [np.asarray(row) for row in model.components_[:shown]]
+        order = np.stack([largest_indices(np.abs(row)[None], count)[0] for row in rows])
+        values = np.stack([row[chosen] for row, chosen in zip(rows, order, strict=True)])
         used, places = np.unique(order, return_inverse=True)
         columns = _base64(places.reshape(order.shape).astype("<u4"))
     named = shape is None and (names is not None or getattr(model, "layers_", None) is not None)
@@ -60,7 +63,7 @@ def loading_table(
         if named
         else None,
         "image": None if shape is None else _positions(shape, grid),
-        "values": _base64(values.astype("<f4")),
+        "values": _base64(np.nan_to_num(values).astype("<f4")),
     }
 
 

@@ -26,7 +26,7 @@ class Tolerance(NamedTuple):
     def sentence(self) -> str:
         """Return which tolerance is used."""
         if self.requested:
-            return f"Components are judged by the requested tol, {self.angle:g} rad."
+            return f"Components are judged by the tol of the fit, {self.angle:g} rad."
         return f"No tol was requested: components are judged by {self.angle:g} rad."
 
 
