@@ -59,6 +59,26 @@ def test_the_page_contains_the_main_facts(target):
     assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC", run["Report written"])
 
 
+def test_components_are_judged_by_the_requested_tolerance(tmp_path, target, fitted):
+    fitted.save(tmp_path / "m.safetensors")
+    for model, tol, words in (
+        (EigenGamePCA.load(tmp_path / "m.safetensors"), 1e-3, "the tol of the fit, 0.001 rad"),
+        (make_model(), 0.05, "No tol was requested: components are judged by 0.05 rad"),
+    ):
+        found = read_page(write_report(model, target))["certificate"]
+        assert (found["tol"], found["requested"]) == (tol, tol == 1e-3)
+        assert words in found["judged"]
+        assert f"within {tol:g} rad" in found["words"]
+
+
+@pytest.mark.parametrize(
+    ("route", "shown"),
+    [("alpha", True), ("sequential", True), ("mu", False), ("remembered, then refined", False)],
+)
+def test_only_the_algorithms_of_the_paper_have_penalties(target, route, shown):
+    assert read_page(write_report(make_model(route=route), target))["penalties"] == shown
+
+
 def test_a_loaded_model_names_its_source(tmp_path, target, fitted):
     digits = load_digits().data
     fitted.save(tmp_path / "m.safetensors")

@@ -27,7 +27,8 @@ function dateTicks(low, high, { unit, n, length }) {
     for (; ; month += months) {
       // Date.UTC would take years below 100 as 1900 and later.
       const at = new Date(0).setUTCFullYear(Math.floor(month / 12), ((month % 12) + 12) % 12, 1);
-      if (at > high) return ticks;
+      // Also true for a year that is beyond the range of dates.
+      if (!(at <= high)) return ticks;
       if (at >= low) ticks.push(at);
     }
   }
