@@ -2,7 +2,9 @@
 
 import contextlib
 import importlib
+import inspect
 import io
+import json
 import re
 from pathlib import Path
 
@@ -55,3 +57,24 @@ def test_the_example_of_a_certificate_is_real_output():
     # Digits that are not shown may differ between processors.
     found, written = ([float(one) for one in re.findall(NUMBER, text)] for text in (said, printed))
     assert found == pytest.approx(written, rel=0.1)
+
+
+def test_the_example_of_a_report_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (program,) = re.findall(r"```python\n(.*?)```", (DOCS / "report.md").read_text(), re.S)
+    exec(program, {})
+    page = (tmp_path / "digits.html").read_text()
+    (found,) = re.findall(r'id="data">(.*?)</script>', page, re.S)
+    scores = json.loads(found)["scores"]
+    assert (scores["of"], scores["overlay"]["of"]) == (1500, 297)
+    assert scores["ids"][0] == f"digit {scores['rows'][0]}"
+    assert scores["time"]["dates"]
+
+
+def test_the_guide_of_the_report_names_every_argument():
+    guide = (DOCS / "report.md").read_text()
+    named = set(inspect.signature(eigengame.write_report).parameters)
+    assert {name for name in named if f"`{name}" not in guide and f"{name}=" not in guide} <= {
+        "model",
+        "path",
+    }

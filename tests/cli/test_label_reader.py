@@ -70,5 +70,5 @@ def test_a_column_of_anndata_obs(tmp_path):
 
 
 def test_data_without_columns_is_rejected():
-    with pytest.raises(ValueError, match="has no label columns"):
+    with pytest.raises(ValueError, match="has no columns with names"):
         read_labels("kind", "data.npy")

@@ -9,6 +9,7 @@ import pytest
 from eigengame import EigenGamePCA, metrics
 from eigengame.algorithms import REGISTRY
 from eigengame.cli.estimator_options import ALGORITHMS
+from tests.report.models import read_page
 
 from .conftest import ROWS, K
 
@@ -117,6 +118,33 @@ def test_report_reads_labels_from_a_column_or_a_file(run, files):
     assert (wrong.code, "f0, f1" in wrong.err) == (1, True)
     alone = run("report", "m.safetensors", "--labels", "kind", "--force")
     assert (alone.code, "give DATA too" in alone.err) == (2, True)
+
+
+def test_report_reads_ids_times_and_an_overlay(run, files):
+    lines = (files / "data.csv").read_text().splitlines()
+    dated = [
+        f"{lines[0]},name,day",
+        *(f"{line},{i:03d},1998-03-{i % 28 + 1:02d}" for i, line in enumerate(lines[1:])),
+    ]
+    Path("t.csv").write_text("\n".join(dated) + "\n")
+    Path("ids.txt").write_text("\n".join(f"new {i}" for i in range(400)))
+    columns = ",".join(f"f{i}" for i in range(12))
+    assert run("fit", "t.csv", "-k", 3, "--columns", columns, "-o", "m.safetensors", "-q").code == 0
+    options = ("--overlay", files / "data.csv", "--overlay-ids", "ids.txt")
+    done = run("report", "m.safetensors", "t.csv", "--ids", "name", "--time", "day", *options)
+    assert done.code == 0, done.err
+    found = read_page("m.html")["scores"]
+    assert found["ids"][0] == f"{found['rows'][0]:03d}"  # as written, not as a number
+    assert found["time"]["name"] == "day"
+    assert found["time"]["dates"]
+    assert (found["overlay"]["name"], found["overlay"]["of"]) == ("data.csv", 400)
+    assert found["overlay"]["ids"][0] == f"new {found['overlay']['rows'][0]}"
+    wrong = run("report", "m.safetensors", "t.csv", "--time", "colour", "--force")
+    assert "--time colour: neither a file nor a column" in wrong.err
+    for option in ("--ids", "--time", "--overlay"):
+        assert "give DATA too" in run("report", "m.safetensors", option, "t.csv", "--force").err
+    alone = run("report", "m.safetensors", "t.csv", "--overlay-ids", "name", "--force")
+    assert "give --overlay too" in alone.err
 
 
 def test_demo_prints_components_and_writes_a_report(run):

@@ -42,13 +42,17 @@ def test_every_component_has_a_kind_and_estimates_are_named(capsys, monkeypatch)
         ["~", "0.02", "estimate", "(gap)"],
     ]
     said = " ".join(" ".join(line) for line in lines[5:])
-    assert "1 of 3 components within pi/32, 1 within a larger angle, 1 without a bound" in said
+    assert "1 of 3 components within 0.05 rad, 1 within a larger angle, 1 without a bound" in said
     assert "~ is an estimate, which guarantees nothing" in said
 
 
 def test_the_requested_tolerance_is_the_one_that_is_counted(capsys):
     lines = printed(capsys, [0.01, 0.2, 0.3], tol=0.25)
-    assert "2 of 3 components within 0.25 rad" in " ".join(lines[-1])
+    assert "2 of 3 components within 0.25 rad" in " ".join(lines[-2])
+    assert " ".join(lines[-1]) == "Components are judged by the tol of the fit, 0.25 rad."
+    lines = printed(capsys, [0.01, 0.049, 0.051])
+    assert "2 of 3 components within 0.05 rad" in " ".join(lines[-2])
+    assert " ".join(lines[-1]) == "No tol was requested: components are judged by 0.05 rad."
 
 
 def test_components_without_a_bound_are_in_long_tables(capsys):
@@ -58,6 +62,17 @@ def test_components_without_a_bound_are_in_long_tables(capsys):
     numbers = [line[0] for line in lines[2 : 2 + 34]]
     assert numbers == [*map(str, range(1, 33)), "...", "46"]
     assert lines[36][:4] == ["27", "components", "are", "not"]
+
+
+def test_components_that_miss_the_tolerance_are_in_tables_of_any_length(capsys):
+    angle = np.full(500, 0.01)
+    angle[45] = 0.2
+    angle[200:400] = math.pi / 2
+    lines = printed(capsys, angle, tol=0.1)
+    numbers = [line[0] for line in lines[2:]]
+    expected = [*map(str, range(1, 33)), "...", "46", "...", *map(str, range(201, 401))]
+    assert numbers[: len(expected)] == expected
+    assert lines[2 + len(expected)][:4] == ["267", "components", "are", "not"]
 
 
 def test_the_advice_is_about_missing_bounds_and_json_has_kinds_and_reasons(run, data):

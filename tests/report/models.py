@@ -16,7 +16,7 @@ from eigengame.sources import Layers
 HOSTILE = "</script><script>alert('x')</script><b>&amp;"
 
 
-def make_model(k=3, d=12, kind="certified", seed=0):
+def make_model(k=3, d=12, kind="certified", seed=0, route="remembered"):
     """Return an estimator with the attributes of a fit: k components of d features."""
     random = np.random.default_rng(seed)
     variance = 1 / np.arange(1, k + 1)
@@ -46,7 +46,7 @@ def make_model(k=3, d=12, kind="certified", seed=0):
         penalty_ratio=np.append(0, np.full(k - 1, 1e-6)) if measured else unknown,
     )
     outcome = Status.CONVERGED if measured else Status.STREAM_ENDED
-    model.outcome_ = Outcome(outcome, "remembered", model.n_passes_)
+    model.outcome_ = Outcome(outcome, route, model.n_passes_)
     return model
 
 

@@ -1,127 +1,27 @@
-"""The page in headless Chromium."""
+"""The page in headless Chromium: charts, tooltips, switches, screenshots."""
 
 import base64
 import io
 import os
-import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
-from sklearn.datasets import load_digits
 
-from eigengame.report import write_report
-from tests.report.models import HOSTILE, make_layered_model, make_model, make_partly_certified_model
+from tests.report.browser import PHONE, WIDE, find, hover, needs_browser, pixels
+from tests.report.models import HOSTILE, make_model
 
 selenium = pytest.importorskip("selenium", reason="selenium is not installed: pip install selenium")
 
-from selenium import webdriver  # noqa: E402
 from selenium.webdriver import ActionChains, Keys  # noqa: E402
 from selenium.webdriver.common.by import By  # noqa: E402
 from selenium.webdriver.support.ui import Select  # noqa: E402
 
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
-DRIVER = shutil.which("chromedriver")
-WIDE, PHONE = (1280, 900), (360, 740)
 FOLDER = Path(__file__).parent
 CHARTS = ("#scree", "#total", "#angle", "#penalty")
 
-pytestmark = pytest.mark.skipif(
-    not (BROWSER and DRIVER), reason="chromium and chromedriver are not installed: make browser"
-)
-
-
-@pytest.fixture(scope="module")
-def browser():
-    options = webdriver.ChromeOptions()
-    options.binary_location = BROWSER
-    for flag in (
-        "--headless=new",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-dev-shm-usage",
-        "--hide-scrollbars",
-        "--force-device-scale-factor=1",
-        f"--window-size={WIDE[0]},{WIDE[1]}",
-    ):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
-    yield driver
-    driver.quit()
-
-
-@pytest.fixture(scope="module")
-def pages(tmp_path_factory, fitted):
-    """Return pages by name: digits as images, a one-pass fit with named columns, and corner cases."""
-    folder = tmp_path_factory.mktemp("pages")
-    digits = load_digits()
-    rows = np.random.default_rng(0).normal(size=(80, 12))
-    titled = {"title": "Handwritten digits"}
-    return {
-        "digits": write_report(
-            fitted, folder / "digits.html", data=digits.data, labels=digits.target,
-            image_shape=(8, 8), **titled,
-        ),
-        "loadings": write_report(fitted, folder / "loadings.html", **titled),
-        "estimate": write_report(
-            make_model(k=6, kind="estimate"), folder / "estimate.html", data=rows,
-            labels=rows[:, 0], feature_names=[f"a rather long name of feature {i}" for i in range(12)],
-        ),
-        "one": write_report(make_model(k=1), folder / "one.html", data=rows),
-        "partly": write_report(make_partly_certified_model(), folder / "partly.html"),
-        "layers": write_report(make_layered_model(), folder / "layers.html"),
-        "many": write_report(make_model(k=200, d=210), folder / "many.html"),
-        "colour": write_report(make_model(k=5, d=300), folder / "colour.html", image_shape=(10, 10, 3)),
-        "hostile": write_report(
-            make_model(), folder / "hostile.html", data=rows, labels=[HOSTILE, "b"] * 40,
-            feature_names=[HOSTILE + str(i) for i in range(12)], title=HOSTILE,
-        ),
-    }  # fmt: skip
-
-
-@pytest.fixture
-def visit(browser, pages):
-    """Return a function that opens a page at a size; the browser must log no warnings."""
-
-    def open_page(name, size=WIDE, scheme="light"):
-        browser.execute_cdp_cmd(
-            "Emulation.setDeviceMetricsOverride",
-            {"width": size[0], "height": size[1], "deviceScaleFactor": 1, "mobile": False},
-        )
-        features = [
-            {"name": "prefers-color-scheme", "value": scheme},
-            {"name": "prefers-reduced-motion", "value": "reduce"},  # no smooth scrolling
-        ]
-        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
-        browser.get(pages[name].as_uri())
-        assert browser.find_element(By.TAG_NAME, "html").get_attribute("data-drawn") == "yes"
-        return browser
-
-    yield open_page
-    warnings = [entry for entry in browser.get_log("browser") if entry["level"] != "INFO"]
-    assert warnings == []
-
-
-def find(browser, selector):
-    return browser.find_element(By.CSS_SELECTOR, selector)
-
-
-def pixels(browser, selector):
-    """Return the content of a canvas as a data URL."""
-    return browser.execute_script(f"return document.querySelector({selector!r}).toDataURL()")
-
-
-def hover(browser, element, across=0, down=0):
-    """Scroll to an element, and move the pointer over it once the page has stopped scrolling."""
-    browser.execute_async_script(
-        "arguments[0].scrollIntoView({block: 'center'});"
-        "requestAnimationFrame(() => requestAnimationFrame(arguments[1]))",
-        element,
-    )
-    for step in (3, 0):  # the pointer has to move even if it is there already
-        ActionChains(browser).move_to_element_with_offset(element, across + step, down).perform()
+pytestmark = needs_browser
 
 
 # ---------------------------------------------------------------------- drawing
@@ -132,7 +32,7 @@ def hover(browser, element, across=0, down=0):
 def test_every_page_is_drawn_and_fits_the_width_of_the_screen(visit, name, size):
     browser = visit(name, size)
     assert browser.execute_script("return document.documentElement.scrollWidth") <= size[0]
-    for chart in CHARTS[: 3 if name in ("estimate", "one") else 4]:
+    for chart in CHARTS[: 4 if name == "many" else 3]:
         drawn = find(browser, f"{chart} .plot svg")
         assert drawn.size["width"] > 250
         assert drawn.size["height"] > 150
@@ -140,7 +40,11 @@ def test_every_page_is_drawn_and_fits_the_width_of_the_screen(visit, name, size)
         assert any(min(mark.rect["width"], mark.rect["height"]) > 0 for mark in marks)
     shown = find(browser, "#components :is(.picture, .plot svg)")
     assert min(shown.size.values()) > 80
-    assert len(browser.find_elements(By.CSS_SELECTOR, "#table tbody tr")) > 0
+    rows = len(browser.find_elements(By.CSS_SELECTOR, "#table tbody tr"))
+    assert (
+        rows
+        == {"digits": 10, "loadings": 10, "estimate": 6, "one": 1, "many": 200, "colour": 5}[name]
+    )
 
 
 def test_the_height_of_bars_is_proportional_to_variance(visit):
@@ -161,7 +65,7 @@ def test_every_level_of_trust_has_its_own_style(visit):
         "return ['near', 'rough', 'unsure'].map(l => getComputedStyle(document.querySelector('.bar.' + l)).fill)"
     )
     assert len(set(fills)) == 3
-    assert "within π/32" in find(browser, "#trust").text
+    assert "within 0.05 rad" in find(browser, "#trust").text
 
 
 def test_an_estimate_has_no_levels_of_trust_and_explains_missing_penalties(visit):
@@ -185,14 +89,25 @@ def test_bounds_and_estimates_have_distinct_marks(visit):
     assert len(browser.find_elements(By.CSS_SELECTOR, "#angle .stem")) == 2
     assert "estimates" in find(browser, "#angle figcaption").text
     lines = [line.text for line in browser.find_elements(By.CSS_SELECTOR, ".reference-text")]
-    assert lines[:2] == ["π/32", "π/8"]
+    assert lines == ["0.05", "π/8"]
 
 
 def test_the_requested_tolerance_is_a_line(visit):
     browser = visit("digits")
     lines = [line.text for line in browser.find_elements(By.CSS_SELECTOR, "#angle .reference-text")]
     assert lines == ["tol", "π/8"]
-    assert "tol (0.001 rad)" in find(browser, "#trust").text
+    assert "within tol, 0.001 rad" in find(browser, "#trust").text
+    assert "judged by the tol of the fit, 0.001 rad" in find(browser, "#verdict").text
+    assert "No tol was requested" in find(visit("many"), "#verdict").text
+
+
+def test_penalties_are_shown_and_explained_for_the_algorithms_of_the_paper_only(visit):
+    browser = visit("many")
+    note = find(browser, "#penalty figcaption .note").text
+    assert "overlap with earlier ones" in note
+    assert note.count(". ") == 0  # one sentence
+    assert not find(visit("digits"), "#penalty").is_displayed()
+    assert "Penalty" not in find(browser, "main").text
 
 
 def test_the_reason_of_a_missing_bound_is_in_tooltip_and_table(visit):
@@ -237,7 +152,7 @@ def test_dark_pages_are_dark(visit):
 
 @pytest.mark.parametrize("chart", CHARTS)
 def test_hover_over_a_chart_shows_the_component(visit, chart):
-    browser = visit("digits")
+    browser = visit("many" if chart == "#penalty" else "digits")
     assert not find(browser, "#tip").is_displayed()
     hover(browser, find(browser, f"{chart} .plot svg"))
     assert find(browser, "#tip").is_displayed()
@@ -296,7 +211,7 @@ def test_axes_of_the_scatter_plot_can_be_chosen(visit):
 def test_a_drag_of_the_mouse_zooms_in_and_a_button_resets_the_zoom(visit):
     browser = visit("digits")
     full = pixels(browser, ".scatter canvas")
-    reset = find(browser, "#scores .controls button")
+    reset = find(browser, "#scores .controls > button")
     assert not reset.is_displayed()
     hover(browser, find(browser, ".scatter"), -60, -60)
     ActionChains(browser).click_and_hold().move_by_offset(120, 90).release().perform()

@@ -57,6 +57,19 @@ def test_rows_are_those_of_the_array_from_any_row(tmp_path, matrix):
         assert_read_on_a_thread(source, X)
 
 
+@pytest.mark.parametrize("matrix", [X, COUNTS, COUNTS.tocsc()], ids=["dense", "csr", "csc"])
+def test_ids_of_rows_are_the_names_of_cells(tmp_path, matrix):
+    source = as_source(h5ad(tmp_path / "x.h5ad", matrix))
+    assert source.row_ids() is None
+    with h5py.File(tmp_path / "x.h5ad", "a") as file:
+        file.create_group("obs")
+    assert as_source(tmp_path / "x.h5ad").row_ids() is None  # a table without an index
+    with h5py.File(tmp_path / "x.h5ad", "a") as file:
+        file["obs"].attrs["_index"] = "barcodes"
+        file["obs/barcodes"] = [f"cell {i}".encode() for i in range(37)]
+    assert as_source(tmp_path / "x.h5ad").row_ids() == [f"cell {i}" for i in range(37)]
+
+
 @pytest.mark.parametrize("layer", [2 * X, 2 * COUNTS], ids=["dense", "csr"])
 def test_a_layer_is_read_by_name(tmp_path, layer):
     path = h5ad(tmp_path / "x.h5ad", counts=layer)

@@ -369,3 +369,38 @@ def test_real_counts_of_10x_genomics():
     assert (rows, entries, total) == (3716, 1_397_983, 13_315_819)
     later = next(source.blocks(1234, 10)).values
     assert (later != source.read(1234, 1244)).nnz == 0
+
+
+# ---------------------------------------------------------------- coordinates of maps
+
+
+def put_map(path, dims, values=None):
+    """Write maps (5, 3, 4) whose last axes have these scales: (name, values, attributes)."""
+    with h5py.File(path, "w") as file:
+        file["t"] = np.zeros((5, 3, 4)) if values is None else values
+        for axis, (name, degrees, attributes) in enumerate(dims, start=1):
+            file[name] = degrees
+            file[name].attrs.update(attributes)
+            file[name].make_scale(name)
+            file["t"].dims[axis].attach_scale(file[name])
+    return as_source(path, key="t")
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "axes"),
+    [
+        (("lat", {}), ("lon", {}), ["latitude", "longitude"]),
+        (("Longitude", {}), ("Latitude", {}), ["longitude", "latitude"]),
+        (("y", {"units": "degrees_north"}), ("x", {"units": b"degrees_east"}), ["latitude", "longitude"]),
+        (("a", {"standard_name": "latitude"}), ("b", {"standard_name": "longitude"}), ["latitude", "longitude"]),
+        (("y", {"units": "metre"}), ("x", {"units": "metre"}), None),
+        (("lat", {}), ("x", {}), None),
+    ],
+)  # fmt: skip
+def test_coordinates_of_maps_are_read_by_the_conventions_of_netcdf(tmp_path, first, second, axes):
+    dims = [(first[0], [10.0, 0, -10], first[1]), (second[0], [1.0, 2, 3, 4], second[1])]
+    found = put_map(tmp_path / "x.h5", dims).coordinates
+    assert (found if found is None else list(found)) == axes
+    if axes:
+        np.testing.assert_array_equal(found[axes[0]], [10, 0, -10])
+        np.testing.assert_array_equal(found[axes[1]], [1, 2, 3, 4])

@@ -37,6 +37,7 @@ def test_images_are_rows_in_the_order_of_their_names(folder):
     assert_read_on_a_thread(source, PIXELS.reshape(N, -1))
     assert source.image_shape == (HEIGHT, WIDTH, 3)
     assert source.paths[3].endswith("class0/03.PNG")
+    assert source.row_ids()[3] == os.path.join("class0", "03.PNG")
 
 
 def test_images_are_resized_and_made_grey(folder):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from eigengame import prepare
 from eigengame.sources import SourceError, as_source
 from eigengame.sources.plink import BedSource
 from tests.sources.same_rows import assert_read_on_a_thread, real
@@ -26,6 +27,8 @@ def test_rows_are_individuals_and_missing_calls_nan(tmp_path):
     assert source.shape == (37, 10)
     assert source.dtype == np.float32
     assert source.feature_names == NAMES
+    assert source.row_ids() == [f"iid{i + 1}" for i in range(37)]
+    assert prepare(source, genotypes=True).row_ids() == source.row_ids()
     assert_read_on_a_thread(source, CALLS)
 
 

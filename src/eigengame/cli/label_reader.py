@@ -1,4 +1,4 @@
-"""Read row labels from a file, or from a column of the data."""
+"""Read labels, ids or times of rows from a file, or from a column of the data."""
 
 from __future__ import annotations
 
@@ -14,15 +14,22 @@ ARROW = (".parquet", ".arrow", ".feather", ".ipc")
 
 
 class Labels(list[Any]):
-    """List of labels with a name."""
+    """List of values, one per row, with a name."""
 
-    def __init__(self, labels: Iterable[Any], name: str) -> None:
-        super().__init__(labels)
+    def __init__(self, values: Iterable[Any], name: str) -> None:
+        super().__init__(values)
         self.name = name
 
 
-def read_labels(labels: str, data: str, header: bool | None = None) -> Labels:
-    """Read one label per row.
+def read_labels(
+    labels: str,
+    data: str,
+    header: bool | None = None,
+    option: str = "--labels",
+    *,
+    numbers: bool = True,
+) -> Labels:
+    """Read one label, id or time per row.
 
     Parameters
     ----------
@@ -32,26 +39,36 @@ def read_labels(labels: str, data: str, header: bool | None = None) -> Labels:
         The path of the data: a table, or AnnData, whose `obs` has columns.
     header : bool, optional
         Whether the first line of a text table contains column names. Detected by default.
+    option : str
+        The option that was given, for messages.
+    numbers : bool
+        Whether texts that are all numbers are converted. An id such as 007 stays a text.
     """
     if Path(labels).is_file():
-        return Labels(_read_file(Path(labels)), Path(labels).stem)
+        return Labels(_read_file(Path(labels), numbers), Path(labels).stem)
     lowered = data.lower().rstrip("/")
-    if lowered.endswith(TEXT):
-        return Labels(
-            _text_column(Path(data), labels, "auto" if header is None else header), labels
-        )
-    if lowered.endswith(ARROW):
-        return Labels(_arrow_column(data, labels), labels)
-    if lowered.endswith(".h5ad"):
-        return Labels(_anndata_column(data, labels), labels)
+    try:
+        if lowered.endswith(TEXT):
+            texts = _text_column(Path(data), labels, "auto" if header is None else header)
+            return Labels(_as_numbers(texts) if numbers else texts, labels)
+        if lowered.endswith(ARROW):
+            return Labels(_arrow_column(data, labels), labels)
+        if lowered.endswith(".h5ad"):
+            return Labels(_anndata_column(data, labels), labels)
+    except UnknownColumn as error:
+        raise ValueError(f"{option} {error}") from None
     raise ValueError(
-        f"--labels {labels}: this file does not exist, and {data} has no label columns: give a .npy file, "
-        "or text with one label per line."
+        f"{option} {labels}: this file does not exist, and {data} has no columns with names: give a .npy file, "
+        "or text with one value per line."
     )
 
 
-def _read_file(path: Path) -> list[Any]:
-    """Return the labels of a file that contains nothing else."""
+class UnknownColumn(ValueError):
+    """A name that is not a column of the data."""
+
+
+def _read_file(path: Path, numbers: bool) -> list[Any]:
+    """Return the values of a file that contains nothing else."""
     name = path.name.lower()
     if name.endswith(".npy"):
         labels = np.load(path, allow_pickle=False)
@@ -59,13 +76,14 @@ def _read_file(path: Path) -> list[Any]:
         labels = _read_idx(path)
     else:
         try:
-            return _as_numbers(path.read_text().splitlines())
+            lines = path.read_text().splitlines()
+            return _as_numbers(lines) if numbers else list(lines)
         except UnicodeDecodeError:
             raise ValueError(
-                f"{path} is not text: give a .npy or idx file, or text with one label per line."
+                f"{path} is not text: give a .npy or idx file, or text with one value per line."
             ) from None
     if labels.ndim != 1:
-        raise ValueError(f"{path} has shape {labels.shape}: give one label per row.")
+        raise ValueError(f"{path} has shape {labels.shape}: give one value per row.")
     return list(labels.tolist())
 
 
@@ -79,7 +97,7 @@ def _read_idx(path: Path) -> np.ndarray:
         return np.frombuffer(file.read(), np.uint8)
 
 
-def _text_column(path: Path, name: str, header: bool | str) -> list[Any]:
+def _text_column(path: Path, name: str, header: bool | str) -> list[str]:
     """Return a column of a text table with names."""
     from eigengame.sources import SourceError, _text_format
 
@@ -87,7 +105,7 @@ def _text_column(path: Path, name: str, header: bool | str) -> list[Any]:
     index = _column_index(form.names or [], name, path)
     try:
         lines = _text_format.read_lines(str(path), form, 0)
-        return _as_numbers([line.fields[index] for line in lines])
+        return [line.fields[index] for line in lines]
     except _text_format.UNREADABLE as error:
         raise SourceError(
             f"{path} cannot be read ({error}): it is damaged or truncated."
@@ -124,12 +142,10 @@ def _as_list(dataset: Any) -> list[Any]:
 
 
 def _column_index(names: Sequence[str], name: str, path: Any) -> int:
-    """Return the index of a column, or raise ValueError with the known names."""
+    """Return the index of a column, or raise `UnknownColumn` with the known names."""
     if name not in names:
         shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "") or "no names"
-        raise ValueError(
-            f"--labels {name}: neither a file nor a column of {path}, which has {shown}."
-        )
+        raise UnknownColumn(f"{name}: neither a file nor a column of {path}, which has {shown}.")
     return list(names).index(name)
 
 

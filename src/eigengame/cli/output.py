@@ -41,12 +41,13 @@ def print_table(
 def print_components(model: Any) -> None:
     """Print variance, share, angle and kind of bound of each component, and what the kinds mean."""
     from eigengame.solver.certificate_text import counts, meaning, shown_components
+    from eigengame.solver.tolerance import judged_tolerance
 
-    certificate, tol = model.certificate_, model.tol
+    certificate, tolerance = model.certificate_, judged_tolerance(model)
     findings = certificate.findings()
     share = model.explained_variance_ratio_
     total = share.cumsum()
-    shown = shown_components(findings)
+    shown = shown_components(findings, tolerance.angle)
     rows, last = [], -1
     for i in shown:
         if i > last + 1:
@@ -66,7 +67,8 @@ def print_components(model: Any) -> None:
     print_table(headings, rows, most=len(rows))
     if left := len(findings) - len(shown):
         print(f"{left} components are not shown: --json prints all of them.")
-    print(f"Angles: {meaning(certificate)}; {counts(certificate, tol)}.")
+    print(f"Angles: {meaning(certificate)}; {counts(certificate, tolerance.angle)}.")
+    print(tolerance.sentence())
     if certificate.kind != "estimate" and any(one.known == "estimate" for one in findings):
         print("~ is an estimate, which guarantees nothing.")
     for note in certificate.notes():

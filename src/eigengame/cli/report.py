@@ -17,6 +17,7 @@ EXAMPLES = (
     "eigengame report model.safetensors -o report.html",
     "eigengame report model.safetensors iris.csv --labels species --open",
     "eigengame report mnist.safetensors images.npy --labels digits.txt --image-shape 28x28",
+    "eigengame report model.safetensors train.csv --overlay new.csv --ids name --time date",
 )
 
 
@@ -42,6 +43,30 @@ def report(
             help="Row labels for the colours: a column of DATA, or a file.",
         ),
     ] = None,
+    ids: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN|FILE",
+            help="Row ids, shown on hover. Default: those that DATA has (.fam, .h5ad, images).",
+        ),
+    ] = None,
+    time: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN|FILE",
+            help="Time of each row, as ISO 8601 or a number: scores can be shown over time.",
+        ),
+    ] = None,
+    overlay: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DATA", help="A second data set, projected and drawn over the first one."
+        ),
+    ] = None,
+    overlay_ids: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN|FILE", help="Row ids of the overlay."),
+    ] = None,
     image_shape: Annotated[
         str | None,
         typer.Option(metavar="HxW", help="Shape of a row if rows are images: 28x28, or 32x32x3."),
@@ -58,20 +83,35 @@ def report(
     target = Path(model.with_suffix(".html").name) if output is None else output
     check_output_path(target, (".html", ".htm"), force=force)
     shape = None if image_shape is None else parse_sizes(image_shape, "--image-shape")
-    if labels is not None and data is None:
-        raise typer.BadParameter("labels need rows: give DATA too.", param_hint="--labels")
+    given = {"--labels": labels, "--ids": ids, "--time": time, "--overlay": overlay}
+    for option, value in given.items():
+        if value is not None and data is None:
+            raise typer.BadParameter(
+                f"{option.strip('-')} needs rows: give DATA too.", param_hint=option
+            )
+    if overlay_ids is not None and overlay is None:
+        raise typer.BadParameter("give --overlay too.", param_hint="--overlay-ids")
     from eigengame import EigenGamePCA
-    from eigengame.cli.label_reader import read_labels
+    from eigengame.cli.label_reader import Labels, read_labels
     from eigengame.report import write_report
+
+    def values(option: str, name: str | None, rows: str | None) -> Labels | None:
+        if name is None or rows is None:
+            return None
+        numbers = not option.endswith("ids")
+        return read_labels(name, rows, data_options.header, option, numbers=numbers)
 
     pca = EigenGamePCA.load(model)
     write_report(
         pca,
         target,
         data=None if data is None else open_for_model(data, data_options, pca),
-        labels=None
-        if labels is None or data is None
-        else read_labels(labels, data, data_options.header),
+        labels=values("--labels", labels, data),
+        ids=values("--ids", ids, data),
+        time=values("--time", time, data),
+        overlay=None if overlay is None else open_for_model(overlay, data_options, pca),
+        overlay_ids=values("--overlay-ids", overlay_ids, overlay),
+        overlay_name=None if overlay is None else Path(overlay).name,
         image_shape=shape,
         title=title,
     )

@@ -60,7 +60,7 @@ class PreparedSource(Source):
         self.shape, self.dtype = (source.shape[0], width), dtype
         self.feature_names, self.alleles = names, alleles
         if not any(isinstance(step, ColumnSelection) for step in steps):
-            self.image_shape = source.image_shape
+            self.image_shape, self.coordinates = source.image_shape, source.coordinates
 
     def then(self, step: PreparationStep) -> PreparedSource:
         """Return the rows after one more step, which learns its parameters now.
@@ -77,6 +77,10 @@ class PreparedSource(Source):
         if self._float64 or (same_input and not any(step.rounds for step in self.steps)):
             return self
         return PreparedSource(self.source, self.steps, float64=True)
+
+    def row_ids(self) -> Sequence[str] | None:
+        """Return the ids of the source, whose rows are all kept."""
+        return self.source.row_ids()
 
     def blocks(self, start: int, size: int) -> Iterator[Block]:
         """Yield the rows from `start` on in blocks of `size` rows."""

@@ -12,6 +12,10 @@ from eigengame._version import __version__
 from eigengame.model_file import provenance
 from eigengame.solver.certificate import Certificate
 from eigengame.solver.certificate_text import counts, meaning
+from eigengame.solver.tolerance import Tolerance
+
+PENALISED = ("alpha", "sequential")
+"""The algorithms of the paper: each player pays a penalty for its overlap with earlier ones (Alg. 1 and 2)."""
 
 EXPLANATIONS = {
     "certified": (
@@ -52,19 +56,24 @@ def components(model: Any) -> dict[str, list[Any]]:
     }
 
 
-def certificate(bounds: Certificate, tol: float | None) -> dict[str, Any]:
-    """Return the kind of a certificate, its explanation, and how many components are within `tol`."""
+def certificate(bounds: Certificate, tolerance: Tolerance) -> dict[str, Any]:
+    """Return the kind of a certificate, its explanation, and how many components are within the tolerance."""
     return {
         "kind": bounds.kind,
         "measured": bounds.kind != "estimate",
-        "words": f"{_sentence(meaning(bounds))} {_sentence(counts(bounds, tol))}".replace(
-            "pi/32", "π/32"
-        ),
-        "tol": tol,
+        "words": f"{_sentence(meaning(bounds))} {_sentence(counts(bounds, tolerance.angle))}",
+        "tol": tolerance.angle,
+        "requested": tolerance.requested,
+        "judged": tolerance.sentence(),
         "explained": EXPLANATIONS[bounds.kind],
         "notes": [_sentence(note) for note in bounds.notes()],
         "advice": bounds.advice,
     }
+
+
+def has_penalties(model: Any) -> bool:
+    """Return whether the model was fitted by an algorithm whose utilities have the penalties of the paper."""
+    return str(model.outcome_.route) in PENALISED
 
 
 def outcome(model: Any) -> dict[str, str]:
@@ -123,10 +132,10 @@ def source_name(model: Any) -> str | None:
     return None if name in (None, "", "X") else str(name)
 
 
-def json_numbers(values: Any) -> list[float | None]:
-    """Return numbers for JSON, rounded to five digits; None for NaN and infinity."""
+def json_numbers(values: Any, digits: int = 5) -> list[float | None]:
+    """Return numbers for JSON, rounded to some digits; None for NaN and infinity."""
     return [
-        float(f"{value:.5g}") if math.isfinite(value) else None
+        float(f"{value:.{digits}g}") if math.isfinite(value) else None
         for value in np.asarray(values, np.float64)
     ]
 

@@ -7,31 +7,25 @@ from typing import Any
 
 import numpy as np
 
-from eigengame.report.arguments import ReportError
 from eigengame.report.facts import json_numbers
 
-MAX_CLASSES = 20
-"""Maximum number of distinguishable colours and shapes; the rarest classes are merged."""
+MAX_CLASSES = 40
+"""Maximum number of distinct pairs of colour and mark (`assets/marks.js`); the rarest labels are grouped."""
 
-MISSING, OTHERS = "no label", "all others"
+MAX_WHOLE = 20
+"""Maximum number of different whole numbers that are classes; more are a colour scale."""
 
+MAX_LENGTH = 200
+"""Longer labels are shortened."""
 
-def check_labels(labels: Any) -> np.ndarray | None:
-    """Return one label per row, shape (n,)."""
-    if labels is None:
-        return None
-    if isinstance(labels, str):
-        raise ReportError(f"labels={labels!r} is a single string: give one label per row of data.")
-    array = np.asarray(labels)
-    if array.ndim != 1:
-        raise ReportError(f"labels has shape {array.shape}: give one label per row, shape (rows,).")
-    return array
+MISSING, OTHERS = "no label", "other"
 
 
 def encode_labels(labels: np.ndarray, name: Any) -> dict[str, Any]:
     """Encode labels for the page: classes with the code of each row, or numbers.
 
-    Strings, booleans and up to 20 different whole numbers are classes; other numbers are a colour scale.
+    Strings, booleans and up to 20 different whole numbers are classes; other numbers are a colour scale. The
+    rarest of more than 40 classes are grouped.
 
     Parameters
     ----------
@@ -44,8 +38,8 @@ def encode_labels(labels: np.ndarray, name: Any) -> dict[str, Any]:
         numbers = labels.astype(np.float64)
         finite = numbers[np.isfinite(numbers)]
         whole = finite.size > 0 and bool((finite == np.round(finite)).all())
-        if not whole or len(np.unique(finite)) > MAX_CLASSES:
-            return named | {"kind": "numbers", "values": json_numbers(numbers)}
+        if not whole or len(np.unique(finite)) > MAX_WHOLE:
+            return named | {"kind": "numbers", "values": json_numbers(numbers, digits=9)}
         labels = np.array([int(x) if np.isfinite(x) else None for x in numbers], dtype=object)
     return named | _encode_classes(labels)
 
@@ -59,11 +53,12 @@ def _encode_classes(labels: np.ndarray) -> dict[str, Any]:
     if len(common) > MAX_CLASSES:
         common = common[: MAX_CLASSES - 1]
     ordered = sorted(common, key=_sort_key)
-    classes = [str(kind) for kind in ordered]
+    classes = [_shortened(str(kind)) for kind in ordered]
     codes = {kind: code for code, kind in enumerate(ordered)}
-    others = len(classes) if len(ordered) < len(counts) else None
-    if others is not None:
-        classes.append(f"{OTHERS} ({len(counts) - len(ordered)} classes)")
+    grouped = len(counts) - len(ordered)
+    others = len(classes) if grouped else None
+    if grouped:
+        classes.append(OTHERS)
     if absent:
         codes[None] = len(classes)
         classes.append(MISSING)
@@ -71,8 +66,13 @@ def _encode_classes(labels: np.ndarray) -> dict[str, Any]:
         "kind": "classes",
         "classes": classes,
         "grey": len(ordered),
+        "grouped": grouped,
         "codes": [codes.get(kind, others) for kind in kinds],
     }
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= MAX_LENGTH else f"{text[: MAX_LENGTH - 1]}…"
 
 
 def _sort_key(kind: Any) -> tuple[bool, Any]:

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 
 from eigengame.report.arguments import CHANNELS
+from eigengame.report.facts import json_numbers
+from eigengame.report.map_grid import MapGrid
 from eigengame.report.quantization import quantize_range, quantize_signed
 
 MAX_PIXELS = 1_500_000
@@ -31,7 +33,9 @@ PARTIAL_SORT_ABOVE = 100_000
 """Number of features above which only the largest loadings are sorted."""
 
 
-def pictures(model: Any, shape: tuple[int, int, int]) -> dict[str, Any]:
+def pictures(
+    model: Any, shape: tuple[int, int, int], grid: MapGrid | None = None
+) -> dict[str, Any]:
     """Return the components as images, and the mean image if the fit was centred.
 
     Parameters
@@ -39,17 +43,19 @@ def pictures(model: Any, shape: tuple[int, int, int]) -> dict[str, Any]:
     model : EigenGamePCA
     shape : tuple of int
         Height, width, channels.
+    grid : MapGrid, optional
+        Coordinates of the pixels. Images are then maps with north up.
     """
-    height, width, channels = shape
-    factor = _downsampling_factor(model.n_components_, shape)
+    channels = shape[2]
+    height, width = _oriented(np.empty((1, *shape), np.int8), grid).shape[1:3]
+    factor = _downsampling_factor(model.n_components_, (height, width, channels))
     small = (-(-height // factor), -(-width // factor))
     shown = min(model.n_components_, max(1, MAX_PIXELS // (small[0] * small[1] * channels)))
-    images = model.components_[:shown].reshape(shown, height, width, channels)
+    images = _oriented(model.components_[:shown].reshape(shown, *shape), grid)
     mean = None
     if model.center:
-        mean = quantize_range(
-            _downsample(model.mean_.reshape(1, height, width, channels), factor).ravel()
-        )
+        average = _oriented(model.mean_.reshape(1, *shape), grid)
+        mean = quantize_range(_downsample(average, factor).ravel())
     return {
         "height": small[0],
         "width": small[1],
@@ -58,20 +64,35 @@ def pictures(model: Any, shape: tuple[int, int, int]) -> dict[str, Any]:
         "shown": shown,
         "mean": mean,
         "images": quantize_signed(_downsample(images, factor).reshape(shown, -1)),
+        "map": None if grid is None else _map_coordinates(grid, factor),
     }
+
+
+def _oriented(images: np.ndarray, grid: MapGrid | None) -> np.ndarray:
+    """Return images as they are drawn."""
+    return images if grid is None else grid.orient(images)
+
+
+def _map_coordinates(grid: MapGrid, factor: int) -> dict[str, list[float | None]]:
+    """Return the coordinates of the rows and columns of a downsampled map."""
+    found = {}
+    for name, degrees in zip(("latitudes", "longitudes"), grid.drawn(), strict=True):
+        means = _downsample(degrees.reshape(1, -1, 1, 1), factor, axes=(1,)).ravel()
+        found[name] = json_numbers(means, digits=6)
+    return found
 
 
 def loadings(model: Any, names: list[str] | None) -> dict[str, Any]:
     """Return the largest loadings of each component in descending order, with feature names."""
     shown = min(model.n_components_, MAX_LOADINGS)
     values = np.asarray(model.components_[:shown], np.float64)
-    order = _largest(np.abs(values), BARS)
+    order = largest_indices(np.abs(values), BARS)
     used, places = np.unique(order, return_inverse=True)
     largest = np.take_along_axis(values, order, axis=1)
     return {
         "shown": shown,
         "named": names is not None or getattr(model, "layers_", None) is not None,
-        "names": [_feature_name(model, names, i) for i in used.tolist()],
+        "names": [feature_name(model, names, i) for i in used.tolist()],
         "features": places.reshape(order.shape).tolist(),
         "values": [[float(f"{value:.4g}") for value in row] for row in np.nan_to_num(largest)],
     }
@@ -94,7 +115,7 @@ def layers(model: Any) -> dict[str, Any] | None:
     }
 
 
-def _largest(sizes: np.ndarray, count: int) -> np.ndarray:
+def largest_indices(sizes: np.ndarray, count: int) -> np.ndarray:
     """Return the indices of the `count` largest numbers of each row, in descending order."""
     if sizes.shape[1] > PARTIAL_SORT_ABOVE:
         few = np.argpartition(-sizes, count, axis=1)[:, :count]
@@ -105,7 +126,7 @@ def _largest(sizes: np.ndarray, count: int) -> np.ndarray:
     return np.take_along_axis(few, order, axis=1)
 
 
-def _feature_name(model: Any, names: list[str] | None, column: int) -> str:
+def feature_name(model: Any, names: list[str] | None, column: int) -> str:
     """Return the name of a feature: given, its position in a layer, or its column number."""
     if names is not None:
         return names[column]
@@ -129,11 +150,11 @@ def _downsampling_factor(count: int, shape: tuple[int, int, int]) -> int:
     return factor
 
 
-def _downsample(images: np.ndarray, factor: int) -> np.ndarray:
+def _downsample(images: np.ndarray, factor: int, axes: tuple[int, ...] = (1, 2)) -> np.ndarray:
     """Replace squares of pixels in images (k, h, w, c) by their means."""
     if factor == 1:
         return images
-    for axis in (1, 2):
+    for axis in axes:
         size = images.shape[axis]
         starts = np.arange(0, size, factor)
         lengths = np.diff(np.append(starts, size)).reshape(

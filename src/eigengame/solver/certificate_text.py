@@ -9,17 +9,13 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from eigengame.solver.tolerance import DEFAULT_TOL
+
 if TYPE_CHECKING:
     from eigengame.solver.certificate import Certificate
 
-NEAR = math.pi / 32
-"""Angle that counts as accurate if no tolerance was requested."""
-
 LEADING = 32
 """Number of leading components that a table always shows."""
-
-MOST_OPEN = 96
-"""Largest number of components without a bound that a table shows."""
 
 Known = Literal["certified", "conditional", "estimate", "unknown"]
 Cause = Literal["", "level", "gap", "neighbour", "rank", "skew", "probes"]
@@ -108,13 +104,13 @@ def meaning(found: Certificate) -> str:
     }[found.kind]
 
 
-def counts(found: Certificate, tol: float | None = None) -> str:
-    """Return how many components have which bound; `tol` is pi/32 by default."""
-    listed, limit = findings(found), NEAR if tol is None else tol
-    k, name = len(listed), "pi/32" if tol is None else f"{tol:g} rad"
+def counts(found: Certificate, tol: float = DEFAULT_TOL) -> str:
+    """Return how many components have which bound."""
+    listed = findings(found)
+    k = len(listed)
     bounded = [one.angle for one in listed if one.bounded]
-    near = sum(angle <= limit for angle in bounded)
-    parts = [f"{near} of {k} component{'s'[: k - 1]} within {name}"] if bounded else []
+    near = sum(angle <= tol for angle in bounded)
+    parts = [f"{near} of {k} component{'s'[: k - 1]} within {tol:g} rad"] if bounded else []
     if wider := len(bounded) - near:
         parts.append(f"{wider} within a larger angle")
     if missing := k - len(bounded):
@@ -178,10 +174,10 @@ def table(found: Certificate) -> str:
     return "\n".join([*lines, *notes(found), advice(found)]).rstrip("\n")
 
 
-def shown_components(listed: list[Finding]) -> list[int]:
-    """Return the components that a table shows: the leading ones, and those without a bound."""
-    missing = [i for i, one in enumerate(listed) if not one.bounded]
-    return sorted({*range(min(len(listed), LEADING)), *missing[:MOST_OPEN]})
+def shown_components(listed: list[Finding], tol: float = DEFAULT_TOL) -> list[int]:
+    """Return the components that a table shows: the leading ones, and all without a bound within `tol`."""
+    uncertain = (i for i, one in enumerate(listed) if not (one.bounded and one.angle <= tol))
+    return sorted({*range(min(len(listed), LEADING)), *uncertain})
 
 
 def ranks(which: Iterable[int]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -91,6 +91,10 @@ class Source(abc.ABC):
         For genotypes: the counted and the other allele of each feature, for example "A/G".
     image_shape : tuple of int, optional
         Height, width and channels, if each row is an image.
+    read_row_ids : callable, optional
+        Reads what `row_ids` returns.
+    coordinates : mapping, optional
+        For maps: "latitude" and "longitude" in the order of the axes of an image, in degrees.
     opened_from : tuple of (str, dict), optional
         Path and options that the source was opened with. If set, the source is pickled as these two, and
         the receiving process opens the path itself.
@@ -114,6 +118,8 @@ class Source(abc.ABC):
     feature_names: Sequence[str] | None = None
     alleles: Sequence[str] | None = None
     image_shape: tuple[int, int, int] | None = None
+    read_row_ids: Callable[[], Sequence[str] | None] | None = None
+    coordinates: Mapping[str, np.ndarray] | None = None
     opened_from: tuple[str, dict[str, Any]] | None = None
     on_device: bool = False
     block_rows: int | None = None
@@ -145,6 +151,10 @@ class Source(abc.ABC):
         Only runs with a checkpoint call it. It may take as long as a pass.
         """
         return None
+
+    def row_ids(self) -> Sequence[str] | None:
+        """Return the id of each row, if the data has ids beside its numbers. They are read by this call only."""
+        return None if self.read_row_ids is None else self.read_row_ids()
 
     def in_float64(self) -> Source:
         """Return a source of the same rows, with values computed in float64.

@@ -49,6 +49,8 @@ def open_h5ad(
         source = _from_node(
             file[key], functools.partial(open_file, found, key), name or f"{found}:{key}", found
         )
+        if "obs" in file:
+            source.read_row_ids = functools.partial(_cell_names, found)
     return _set_names(source, names)
 
 
@@ -62,6 +64,13 @@ def from_anndata(data: Any, layer: str | None = None, name: str | None = None) -
         Name of a layer; "raw" means `raw.X`. Defaults to X.
     name : str, optional
     """
+    source = _from_object(data, layer, name)
+    source.read_row_ids = functools.partial(_as_texts, data.obs_names)
+    return source
+
+
+def _from_object(data: Any, layer: str | None, name: str | None) -> Source:
+    """Return the rows of a matrix of an AnnData object."""
     name = name or ("AnnData" if layer is None else f"AnnData layer {layer}")
     names = [str(one) for one in data.var_names]
     if layer is None:
@@ -85,6 +94,18 @@ def from_anndata(data: Any, layer: str | None = None, name: str | None = None) -
     if sparse.issparse(values):
         return _set_names(SparseSource(values, name), names)
     return _set_names(ArraySource(np.asarray(values), name), names)
+
+
+def _as_texts(names: Any) -> list[str]:
+    """Return names as texts."""
+    return [str(one) for one in names]
+
+
+def _cell_names(path: str) -> list[str] | None:
+    """Return the names of the cells in a file, if it has any."""
+    with open_file(path) as file, contextlib.suppress(KeyError, StopIteration):
+        return index_names(file["obs"])
+    return None
 
 
 def index_names(var: Any) -> list[str]:

@@ -17,6 +17,7 @@ import numpy as np
 
 from eigengame.sources._base import Source, SourceError
 from eigengame.sources._chunked_array import ChunkedArraySource
+from eigengame.sources._map_coordinates import map_coordinates
 from eigengame.sources._paths import is_remote, open_binary
 from eigengame.sources._stored_arrays import ArrayInfo, aligned_empty, choose_array, list_arrays
 from eigengame.sources._stored_csr import StoredCsrSource
@@ -60,6 +61,7 @@ class Hdf5Source(ChunkedArraySource):
             attributes = getattr(dataset, "attrs", {})
             _refuse_packed(name, attributes)
             self._fill_values = _fill_values(attributes)
+            self.coordinates = map_coordinates(dataset)
 
     def open_array(self) -> AbstractContextManager[Any]:
         """Open the dataset."""

@@ -100,6 +100,10 @@ class ImageFolder(RandomAccess):
             resized = image.convert(mode).resize((width, height), Image.Resampling.BICUBIC)
         return np.asarray(resized, np.uint8).ravel()
 
+    def row_ids(self) -> list[str]:
+        """Return the path of each image within the folder."""
+        return [os.path.relpath(path, self._folder) for path in self.paths]
+
     def fingerprint(self) -> dict[str, Any]:
         """Return shape, dtype and a digest of the names, sizes and times of all files."""
         digest = hashlib.sha256()

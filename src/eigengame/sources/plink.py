@@ -29,7 +29,8 @@ class BedSource(RandomAccess):
     """Rows of a `.bed` file with its `.bim` and `.fam`: the number of copies of the first allele.
 
     Blocks are float32: 0, 1, 2, or NaN for a missing call. Names and alleles of the SNPs come from the
-    `.bim`. A model keeps them, and refuses files with other SNPs or alleles.
+    `.bim`. A model keeps them, and refuses files with other SNPs or alleles. Ids of the individuals come from
+    the `.fam`.
 
     Parameters
     ----------
@@ -82,6 +83,10 @@ class BedSource(RandomAccess):
             raise SourceError(
                 f"{self.name}: individuals {first} to {last} cannot be read ({error}): it is damaged."
             ) from error
+
+    def row_ids(self) -> list[str]:
+        """Return the ids of the individuals (IID)."""
+        return [fields[1] for fields in _read_table(self._path, ".fam", "individuals")]
 
     def fingerprint(self) -> dict[str, Any]:
         """Return shape, dtype, and size and time of the three files."""

@@ -1,11 +1,11 @@
 // A chart with components on the x axis: bars, points or a line.
 
-/** The requested tolerance, or π/32. */
-const LIMIT = report.certificate.tol ?? Math.PI / 32;
-const LIMIT_TEXT = report.certificate.tol === null ? "π/32" : "tol";
+/** The tolerance by which components are judged. */
+const LIMIT = report.certificate.tol;
+const LIMIT_TEXT = `${number(LIMIT)} rad`;
 
 const TRUST = [
-  { name: "near", within: LIMIT, words: `bound within ${report.certificate.tol === null ? "π/32 (5.6°)" : `tol (${number(LIMIT)} rad)`}` },
+  { name: "near", within: LIMIT, words: `bound within ${report.certificate.requested ? "tol, " : ""}${LIMIT_TEXT}` },
   { name: "rough", within: Math.PI / 8, words: "bound within π/8 (22.5°)" },
   { name: "unsure", within: Infinity, words: "larger bound" },
   { name: "unmeasured", within: NaN, words: "no bound, only an estimate" },
@@ -40,20 +40,22 @@ function trustMark(level, x, y, size) {
  *
  * describe() returns: values; kind "bars", "points" or "line"; log; range [low, high] (optional);
  * open (optional): whether points without a bound have a dotted line up to the top;
- * lines [{at, text}] (optional); label, for screen readers; tick(value); tip(i).
+ * lines [{at, text}] (optional); label, for screen readers; tick(value) (optional); tip(i).
  */
 function componentChart(host, describe) {
   drawn(() => host.replaceChildren(chart(host.clientWidth, describe())));
 }
 
 function chart(width, options) {
-  const { values, log, label, tick } = options;
+  const { values, log, label } = options;
   const count = values.length;
   const height = width < 480 ? 220 : 250;
   const [low, high] = options.range ?? valueRange(values, log);
-  const labels = (log ? logarithmic : linear)(low, high, 0, 1).ticks(5).map(tick);
-  const left = 14 + 6.4 * Math.max(...labels.map((text) => text.length), 2);
-  const area = { left, right: width - (options.lines ? 38 : 10), top: 12, bottom: height - 40 };
+  const ticks = (log ? logarithmic : linear)(low, high, 0, 1).ticks(5);
+  const tick = options.tick ?? tickFormat(ticks);
+  const left = 14 + widest(ticks.map(tick));
+  const margin = Math.max(8 + widest((options.lines ?? []).map(({ text }) => text), 11), 4 + textWidth(`${count}`) / 2);
+  const area = { left, right: width - margin, top: 12, bottom: height - 40 };
   const y = (log ? logarithmic : linear)(low, high, area.bottom, area.top);
   const slot = (area.right - area.left) / count;
   const x = (i) => area.left + (i + 0.5) * slot;
@@ -84,8 +86,8 @@ function valueRange(values, log) {
 }
 
 /** Horizontal grid lines with their numbers. */
-function rulers(y, area, tick) {
-  return y.ticks(5).flatMap((value) => [
+function rulers(y, area, tick, count = 5) {
+  return y.ticks(count).flatMap((value) => [
     svg("line", { class: "rule", x1: area.left, x2: area.right, y1: y(value), y2: y(value) }),
     svg("text", { class: "tick", x: area.left - 7, y: y(value) + 4, "text-anchor": "end" }, tick(value)),
   ]);

@@ -32,6 +32,19 @@ function colour(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
 
+const ruler = document.createElement("canvas").getContext("2d");
+
+/** The width in pixels of a text in a chart. */
+function textWidth(text, size = 12) {
+  ruler.font = `${size}px ${getComputedStyle(document.body).fontFamily}`;
+  // Digits of equal width (tabular-nums) can be wider than those that are measured.
+  return ruler.measureText(text.replace(/[0-9]/g, "0")).width;
+}
+
+function widest(texts, size = 12) {
+  return Math.max(0, ...texts.map((text) => textWidth(text, size)));
+}
+
 /** Functions to call when the width or the colours of the page change. */
 const drawings = [];
 

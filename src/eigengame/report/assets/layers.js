@@ -20,8 +20,7 @@ function drawLayers(section) {
 
 function layerGrid(width) {
   const { shown, names, features, explained, shares } = report.layers;
-  const letters = Math.max(...names.map((name) => name.length));
-  const left = Math.min(letters * 7 + 14, width * 0.34);
+  const left = Math.min(widest(names, 12.5) + 16, width * 0.34);
   const side = Math.min(26, (width - left - 10) / shown);
   const line = Math.max(14, Math.min(side, 22));
   const height = names.length * line + 34;

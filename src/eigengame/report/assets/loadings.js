@@ -12,9 +12,8 @@ function loadingView(host) {
 function loadingBars(width, i, names, values) {
   const line = 24;
   const height = values.length * line + 34;
-  const letters = Math.max(...names.map((name) => name.length));
-  const left = Math.min(letters * 7 + 14, width * 0.42);
-  const area = { left, right: width - 14, top: 4, bottom: height - 28 };
+  const left = Math.min(widest(names, 12.5) + 16, width * 0.42);
+  const area = { left, right: width - 26, top: 4, bottom: height - 28 };
   const most = Math.max(...values.map(Math.abs)) || 1;
   const [low, high] = [values.some((v) => v < 0) ? -most : 0, values.some((v) => v > 0) ? most : 0];
   const x = linear(low * 1.05, high * 1.05, area.left, area.right);
@@ -22,10 +21,12 @@ function loadingBars(width, i, names, values) {
     width, height, viewBox: `0 0 ${width} ${height}`, role: "img",
     "aria-label": `Largest loadings of component ${i + 1}: ${names.slice(0, 3).map((name, n) => `${name} ${number(values[n], 2)}`).join(", ")}`,
   });
-  for (const value of x.ticks((area.right - area.left) / 80)) {
+  const ticks = x.ticks(tickCount(x, area.right - area.left, (count) => tickFormat(x.ticks(count))));
+  const tick = tickFormat(ticks);
+  for (const value of ticks) {
     root.append(
       svg("line", { class: value === 0 ? "zero" : "rule", x1: x(value), x2: x(value), y1: area.top, y2: area.bottom }),
-      svg("text", { class: "tick", x: x(value), y: area.bottom + 18, "text-anchor": "middle" }, number(value, 3)),
+      svg("text", { class: "tick", x: x(value), y: area.bottom + 18, "text-anchor": "middle" }, tick(value)),
     );
   }
   values.forEach((value, n) => {
@@ -47,6 +48,8 @@ function loadingBars(width, i, names, values) {
 
 /** A name truncated to the available width. */
 function shortened(name, room) {
-  const letters = Math.max(3, Math.floor(room / 6.8));
-  return name.length > letters ? `${name.slice(0, letters - 1)}…` : name;
+  if (textWidth(name, 12.5) <= room) return name;
+  let letters = name.length - 1;
+  while (letters > 1 && textWidth(`${name.slice(0, letters)}…`, 12.5) > room) letters -= 1;
+  return `${name.slice(0, letters)}…`;
 }

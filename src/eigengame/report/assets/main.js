@@ -19,7 +19,7 @@ function drawVerdict(card) {
     svg("svg", { width: 30, height: 30, "aria-hidden": true }, trustMark(level, 15, 15, 9)),
     el("div", {},
       el("p", { class: "verdict-words" }, certificate.words),
-      el("p", {}, certificate.explained),
+      el("p", {}, `${certificate.judged} ${certificate.explained}`),
       ...certificate.notes.map((note) => el("p", { class: "verdict-note" }, note)),
       el("p", {}, el("b", {}, "Outcome: "), `${outcome.happened}. `, el("b", {}, "Advice: "), certificate.advice || outcome.advice)),
   );
@@ -51,11 +51,12 @@ drawTiles($("#tiles"));
 drawTrustLegend($("#trust"));
 drawScree($("#scree"));
 drawTotal($("#total"));
-drawAngle($("#angle"));
 drawPenalty($("#penalty"));
+drawAngle($("#angle"));
 drawScores($("#scores .card"));
 drawTable($("#table .card"), $("#copy"));
 drawComponents($("#components .card"));
+drawDownload($("#download"), $("#download-note"));
 drawLayers($("#layers"));
 drawFacts($("#run dl"));
 chooseComponent(0);

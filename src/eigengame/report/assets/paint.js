@@ -1,64 +1,69 @@
-// Colours of rows: one colour, by class, or by a number.
+// Colours and marks of rows: one colour, by class, or by a number; and the overlay.
+//
+// A painter has styles(): a colour and a shape for each code; code(row); shows(row, hidden); details(row), for the
+// tooltip; and legend(state, draw), or null.
 
-const CLASS_COLOURS = Array.from({ length: 10 }, (_, i) => `--class-${i}`);
 const SCALE = ["--scale-0", "--scale-1", "--scale-2", "--scale-3", "--scale-4"];
 
-/** Colour, shape, visibility, tooltip entries and legend of rows with these labels. */
-function painter(labels) {
-  if (labels === null) {
-    return {
-      colours: () => [colour("--accent")], code: () => 0, shape: () => 0, shows: () => true, details: () => [],
-      legend: () => null,
-    };
-  }
-  return labels.kind === "classes" ? classPainter(labels) : numberPainter(labels);
+function painter(scores) {
+  const { labels, overlay } = scores;
+  const own = labels === null ? plainPainter(scores) : labels.kind === "classes" ? classPainter(labels) : numberPainter(labels);
+  return overlay === null ? own : overlayPainter(scores, own);
 }
 
-function classPainter({ name, classes, codes, grey }) {
+function plainPainter({ overlay, name, rows }) {
+  const mark = { variable: "--accent", shape: "circle" };
+  return {
+    styles: () => [{ colour: colour(mark.variable), shape: mark.shape }],
+    code: () => 0,
+    shows: (row, hidden) => !hidden.has("data"),
+    details: () => [],
+    // With one data set there is nothing to distinguish.
+    legend: (state, draw) => (overlay === null ? null : el("div", { class: "classes-list" }, toggle(state, draw, "data", mark, name ?? "data", rows.length))),
+  };
+}
+
+/** A button of a legend that shows or hides the rows with a key. */
+function toggle(state, draw, key, mark, label, count) {
+  const button = el("button", {
+    type: "button", class: "class", "aria-pressed": true, "data-shape": mark.shape, "data-colour": mark.variable,
+    onclick: () => {
+      if (!state.hidden.delete(key)) state.hidden.add(key);
+      refresh();
+      draw();
+    },
+  }, markKey(mark), el("span", {}, label), el("small", {}, count.toLocaleString("en")));
+  const refresh = () => button.setAttribute("aria-pressed", !state.hidden.has(key));
+  button.addEventListener("refresh", refresh);
+  return button;
+}
+
+function classPainter({ name, classes, codes, grey, grouped }) {
   const counts = classes.map(() => 0);
   for (const code of codes) counts[code] += 1;
-  const variable = (i) => (i >= grey ? "--unmeasured" : CLASS_COLOURS[i % CLASS_COLOURS.length]);
-  const shape = (i) => (i >= grey ? 0 : Math.floor(i / CLASS_COLOURS.length));
+  const mark = (i) => (i >= grey ? { variable: "--unmeasured", shape: "circle" } : classMark(i, grey));
   const legend = (state, draw) => {
-    const buttons = classes.map((label, i) =>
-      el("button", {
-        type: "button", class: "class", "aria-pressed": true,
-        onclick: () => {
-          if (!state.hidden.delete(i)) state.hidden.add(i);
-          refresh();
-        },
-      }, classKey(variable(i), shape(i)), el("span", {}, label), el("small", {}, counts[i].toLocaleString("en"))),
-    );
-    const refresh = () => {
-      buttons.forEach((button, i) => button.setAttribute("aria-pressed", !state.hidden.has(i)));
-      draw();
-    };
+    const buttons = classes.map((label, i) => toggle(state, draw, i, mark(i), label, counts[i]));
     const every = (hide) => () => {
-      state.hidden = new Set(hide ? classes.keys() : []);
-      refresh();
+      for (const i of classes.keys()) state.hidden[hide ? "add" : "delete"](i);
+      for (const button of buttons) button.dispatchEvent(new Event("refresh"));
+      draw();
     };
     return el("div", { class: "classes", role: "group", "aria-label": `Show or hide each ${name}` },
       el("div", { class: "classes-head" }, el("strong", {}, name),
         el("button", { type: "button", class: "plain", onclick: every(false) }, "all"),
         el("button", { type: "button", class: "plain", onclick: every(true) }, "none")),
       el("div", { class: "classes-list" }, ...buttons),
+      grouped ? el("p", { class: "note" }, `The ${grouped} rarest labels are grouped as “other”.`) : null,
     );
   };
   return {
-    colours: () => classes.map((_, i) => colour(variable(i))),
+    styles: () => classes.map((_, i) => ({ colour: colour(mark(i).variable), shape: mark(i).shape })),
     code: (row) => codes[row],
-    shape,
     shows: (row, hidden) => !hidden.has(codes[row]),
     details: (row) => [[name, classes[codes[row]]]],
     legend,
   };
-}
-
-function classKey(variable, shape) {
-  const path = [
-    "M8 3a5 5 0 1 0 .01 0z", "M8 2.5l5.6 10h-11.2z",
-  ][shape];
-  return svg("svg", { width: 16, height: 16, "aria-hidden": true }, svg("path", { d: path, style: `fill:var(${variable})` }));
 }
 
 function numberPainter({ name, values }) {
@@ -67,19 +72,36 @@ function numberPainter({ name, values }) {
   const code = (row) =>
     values[row] === null ? STEPS : Math.min(STEPS - 1, Math.floor(((values[row] - low) / (high - low || 1)) * STEPS));
   const legend = () =>
-    el("div", { class: "classes", role: "img", "aria-label": `Colours of ${name}, from ${number(low)} to ${number(high)}` },
+    el("div", { class: "classes", role: "img", "aria-label": `Colours of ${name}, from ${number(low, 6)} to ${number(high, 6)}` },
       el("strong", {}, name),
       el("div", { class: "scale", style: `background:linear-gradient(to right, ${SCALE.map((v) => `var(${v})`)})` }),
-      el("div", { class: "scale-ends" }, el("span", {}, number(low)), el("span", {}, number(high))),
+      el("div", { class: "scale-ends" }, el("span", {}, number(low, 6)), el("span", {}, number(high, 6))),
       values.includes(null) ? el("p", { class: "note" }, "Grey: no value.") : null,
     );
   return {
-    colours: () => {
+    styles: () => {
       const stops = SCALE.map((variable) => rgb(colour(variable)));
       const steps = Array.from({ length: STEPS }, (_, i) => `rgb(${between(stops, i / (STEPS - 1)).map(Math.round)})`);
-      return [...steps, colour("--unmeasured")];
+      return [...steps, colour("--unmeasured")].map((one) => ({ colour: one, shape: "circle" }));
     },
-    code, shape: () => 0, shows: () => true, details: (row) => [[name, number(values[row])]], legend,
+    code, shows: () => true, details: (row) => [[name, number(values[row], 6)]], legend,
+  };
+}
+
+/** A painter whose further rows are those of the overlay. */
+function overlayPainter({ rows, overlay }, own) {
+  const first = rows.length;
+  const mark = { variable: "--ink", shape: "ring" };
+  const name = overlay.name ?? "second data set";
+  const codes = own.styles().length;
+  return {
+    styles: () => [...own.styles(), { colour: colour(mark.variable), shape: mark.shape }],
+    code: (row) => (row < first ? own.code(row) : codes),
+    shows: (row, hidden) => (row < first ? own.shows(row, hidden) : !hidden.has("overlay")),
+    details: (row) => (row < first ? own.details(row) : [["data", name]]),
+    legend: (state, draw) =>
+      el("div", { class: "legends" }, own.legend(state, draw),
+        el("div", { class: "classes-list", id: "overlay-legend" }, toggle(state, draw, "overlay", mark, name, overlay.rows.length))),
   };
 }
 

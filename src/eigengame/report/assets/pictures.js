@@ -59,6 +59,7 @@ function pictureView(host) {
       el("div", { class: "large" }, el("div", { class: "panels", "data-planes": channels.length }, ...panels), bar, walk?.element),
       gallery.element),
   );
+  if (view.map !== null) host.append(el("p", { class: "note" }, "Maps are drawn with north up and east on the right."));
   if (view.factor > 1) host.append(el("p", { class: "note" }, `Images are shown at 1/${view.factor} of their size.`));
   large.forEach((canvas, plane) => showPixels(canvas, view, plane));
 
@@ -75,6 +76,14 @@ function pictureView(host) {
   };
 }
 
+/** The place of a pixel: its coordinates on a map, else its row and column. */
+function pixelName({ map }, row, column) {
+  if (map === null) return `Row ${row}, column ${column}`;
+  const degrees = (value, [plus, minus]) => `${number(Math.abs(value), 5)}° ${value < 0 ? minus : plus}`;
+  const east = ((((map.longitudes[column] + 180) % 360) + 360) % 360) - 180;
+  return `${degrees(map.latitudes[row], "NS")}, ${degrees(east, "EW")}`;
+}
+
 /** Show the value under the pointer. */
 function showPixels(canvas, view, plane) {
   const show = (event) => {
@@ -82,7 +91,7 @@ function showPixels(canvas, view, plane) {
     const column = Math.min(view.width - 1, Math.max(0, Math.floor(((event.clientX - box.left) / box.width) * view.width)));
     const row = Math.min(view.height - 1, Math.max(0, Math.floor(((event.clientY - box.top) / box.height) * view.height)));
     const value = view.value(chosen.component, plane, row * view.width + column);
-    showTip(event.clientX, event.clientY, `Row ${row}, column ${column}`, [[view.channels[plane], number(value, 2)]]);
+    showTip(event.clientX, event.clientY, pixelName(view, row, column), [[view.channels[plane], number(value, 2)]]);
   };
   canvas.addEventListener("pointermove", show);
   canvas.addEventListener("pointerdown", show);

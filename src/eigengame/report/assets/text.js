@@ -2,7 +2,7 @@
 
 const NONE = "–";
 
-/** A number with a few digits; a dash if it was not measured. */
+/** A number with a few digits; a dash if it was not measured. Four digits are not grouped: they may be a year. */
 function number(x, digits = 4) {
   if (x === null || x === undefined || !Number.isFinite(x)) return NONE;
   if (x === 0) return "0";
@@ -12,7 +12,26 @@ function number(x, digits = 4) {
     return `${Number(mantissa)}e${Number(power)}`.replaceAll("-", "−");
   }
   const whole = Number(x.toPrecision(digits));
-  return whole.toLocaleString("en", { maximumSignificantDigits: digits }).replace("-", "−");
+  return whole.toLocaleString("en", { maximumSignificantDigits: digits, useGrouping: size >= 1e4 }).replace("-", "−");
+}
+
+/** A function that formats ticks with the digits that their distance needs. */
+function tickFormat(ticks) {
+  const step = ticks.length > 1 ? Math.abs(ticks[1] - ticks[0]) : Math.abs(ticks[0]) || 1;
+  const place = Math.floor(Math.log10(step) + 1e-9);
+  return (value) => {
+    if (Math.abs(value) < step / 1e6) return "0";
+    const digits = Math.floor(Math.log10(Math.abs(value)) + 1e-9) - place + 1;
+    return number(value, Math.max(ticks.length > 1 ? 1 : 3, Math.min(digits, 12)));
+  };
+}
+
+/** A date in UTC: with its time unless all dates are at midnight. */
+function dateText(milliseconds, midnight) {
+  const date = new Date(milliseconds);
+  if (Number.isNaN(date.getTime())) return NONE;
+  const text = date.toISOString();
+  return midnight ? text.split("T")[0] : text.replace("T", " ").slice(0, -5).replace(/:00$/, "");
 }
 
 function percent(x, digits = 3) {

@@ -30,7 +30,7 @@ function drawScree(card) {
   const host = card.querySelector(".plot");
   const [low, high] = extent(variance);
   componentChart(host, () => ({
-    values: variance, kind: "bars", log, tick: log ? powerText : (value) => number(value, 3), tip: aboutComponent,
+    values: variance, kind: "bars", log, tick: log ? powerText : undefined, tip: aboutComponent,
     label: `Variance of ${plural(variance.length, "component")}, from ${number(high)} down to ${number(low)}.`,
   }));
   const redraw = drawings[drawings.length - 1];
@@ -74,7 +74,7 @@ function drawAngle(card) {
   const positive = values.filter((value) => value > 0);
   if (!positive.length) return showSentence(card, "Not measured.");
   const lowest = Math.min(...positive, LIMIT);
-  const lines = [{ at: LIMIT, text: LIMIT_TEXT }];
+  const lines = [{ at: LIMIT, text: report.certificate.requested ? "tol" : number(LIMIT) }];
   // Labels of lines that are too close would overlap.
   if (Math.PI / 8 > 2 * LIMIT) lines.push({ at: Math.PI / 8, text: "π/8" });
   componentChart(card.querySelector(".plot"), () => ({
@@ -90,7 +90,11 @@ function drawAngle(card) {
   }));
 }
 
+/** Only the algorithms of the paper have penalties. */
 function drawPenalty(card) {
+  card.hidden = !report.penalties;
+  $("#angle").classList.toggle("alone", card.hidden);
+  if (card.hidden) return;
   const { penalty } = report.components;
   if (penalty.every((value) => value === null)) {
     const why = "Not measured: this needs a second pass over the data. Fit with tol or passes, or call certify(data).";
