@@ -103,7 +103,9 @@ def solver(peer: str, rows: Any, k: int) -> Callable[[], Any]:
 
     from eigengame import EigenGamePCA
 
-    options: dict[str, Any] = {"tol": WITHIN} if peer == "eigengame certified" else {}
+    options: dict[str, Any] = {"algorithm": "remembered", "passes": 1}
+    if peer == "eigengame certified":
+        options = {"algorithm": "auto", "tol": WITHIN}
     data = jax.dlpack.from_dlpack(rows) if peer == "eigengame jax" else rows
 
     def fit() -> Any:

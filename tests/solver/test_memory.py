@@ -14,7 +14,7 @@ from eigengame.solver import memory, solve, streaming
 from eigengame.solver.krylov_space import MOST_SPACE
 from eigengame.solver.memory import certificate_rows, estimate_memory, refuse_unless_fits
 from eigengame.solver.one_pass import one_pass_certificate
-from eigengame.solver.plan import PROBES
+from eigengame.solver.plan import REFINED_PROBES
 
 D, K, PLAYERS = 4000, 4, 12
 
@@ -80,7 +80,7 @@ def test_a_refinement_takes_at_most_what_is_counted(rows, monkeypatch, passes, t
     monkeypatch.setattr(solve, "refine", measured)
     pca = fitted(rows, passes=passes, tol=tol)
     assert pca.n_passes_ == passes
-    counted = 8 * D * certificate_rows(PLAYERS, PROBES, passes, D)
+    counted = 8 * D * certificate_rows(PLAYERS, REFINED_PROBES, passes, D)
     assert taken[0] <= counted <= 2 * taken[0]
 
 

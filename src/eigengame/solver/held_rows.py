@@ -96,9 +96,9 @@ class HeldRows:
         weight = max(self.weight, np.finfo(float).tiny)
         mean = roots @ values / weight
         if center:
-            values = values - roots[:, None] * mean
+            values = values - roots[:, None] * mean[None, :]
             rest = roots @ values / weight
-            values, mean = values - roots[:, None] * rest, mean + rest
+            values, mean = values - roots[:, None] * rest[None, :], mean + rest
         return Panel(columns, values, np.asarray(mean))
 
     def _columns(self, columns: slice) -> Iterator[Any]:
@@ -115,7 +115,7 @@ class HeldRows:
                     one if self.on_device else np.asarray(one)
                     for one in (part.origin[columns], part.unit, part.roots)
                 )
-                values = (values - origin) / unit * roots[:, None]
+                values = (values - origin[None, :]) / unit * roots[:, None]
             yield values
 
 

@@ -34,7 +34,13 @@ DEVICE_BATCHES = 8
 """Smallest number of batches of an array on a device, unless they have fewer than 1024 rows."""
 
 PROBES = 48
-"""Number of probes if `probes` is "auto"."""
+"""Number of probes of a fit with one pass if `probes` is "auto"."""
+
+REFINED_PROBES = 32
+"""Number of probes of a fit with several passes if `probes` is "auto": these need fewer for the same bounds."""
+
+CARRIED_PROBES = 16
+"""The same for rows so wide that kernels apply. There a probe costs as much as a player."""
 
 MOST_PRECISE = 2**27
 """Largest size of players that are kept in float64 on the host: 1 GiB."""
@@ -252,7 +258,7 @@ def _measured(options: Options, route: str, size: int, probes: int) -> int:
         return 0
     if options.max_passes == 1:
         return probes
-    return 0 if size > MOST_PRECISE else probes or PROBES
+    return 0 if size > MOST_PRECISE else probes or REFINED_PROBES
 
 
 def _frame(problem: Problem, placement: Placement) -> Frame:
@@ -287,9 +293,10 @@ def _probes(options: Options, route: str, players: int, d: int, *, carried: bool
         return 0
     if options.probes != "auto":
         return options.probes
+    if options.max_passes == 1:
+        return CARRIED_PROBES if carried else PROBES
     # Players that are refined on the device have probes of their own.
-    large = options.max_passes > 1 and players * d > MOST_PRECISE
-    return 0 if carried or large else PROBES
+    return 0 if carried or players * d > MOST_PRECISE else REFINED_PROBES
 
 
 def _for_kernels(source: Source) -> bool:

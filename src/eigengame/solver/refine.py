@@ -33,7 +33,7 @@ from eigengame.solver.krylov_space import (
     truncated,
 )
 from eigengame.solver.outcome import Outcome, Status
-from eigengame.solver.plan import PROBES
+from eigengame.solver.plan import REFINED_PROBES
 from eigengame.solver.probes import ProbeImages, Probes, draw_probes
 from eigengame.solver.refine_on_device import Refinement, refine_on_device
 
@@ -153,7 +153,7 @@ def _begin(
     if count < d:
         unit = _unit(goal, d)
         probes = (
-            Probes.outside(fixed, draw_probes(goal.seed, PROBES, d), unit)
+            Probes.outside(fixed, draw_probes(goal.seed, REFINED_PROBES, d), unit)
             if first is None
             else Probes.after_first_pass(fixed, *first, unit)
         )
@@ -171,7 +171,7 @@ def _next(goal: Goal, now: _Step, count: int) -> _Step:
     if probes is not None and _leave_out_too_much(probes, space, goal.k):
         # The players of the first pass missed a direction that was found since: the probes start again.
         look += 1
-        draws = draw_probes(goal.seed + look, PROBES, probes.players.shape[1])
+        draws = draw_probes(goal.seed + look, REFINED_PROBES, probes.players.shape[1])
         probes = Probes.outside(space.directions[:count], draws, probes.unit)
     again = not precise and _rounding_is_too_large(goal, now)
     if again:

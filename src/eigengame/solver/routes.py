@@ -23,7 +23,7 @@ EXPECTED_PASSES = 16
 """Passes that a certificate may take on wide data with a flat spectrum: the exact route may cost as much."""
 
 
-MOST_COVARIANCE = 2048
+MOST_COVARIANCE = 1024
 """Largest number of features for which M of rows on a GPU is cheaper than a certified remembered game."""
 
 
