@@ -6,7 +6,6 @@ import functools
 from contextlib import AbstractContextManager
 from typing import Any
 
-import joblib
 from threadpoolctl import ThreadpoolController
 
 
@@ -16,10 +15,7 @@ def one_blas_thread() -> AbstractContextManager[Any]:
 
 
 def all_blas_threads() -> AbstractContextManager[Any]:
-    """Use as many threads as BLAS had at first, at most one for each core: for large products.
-
-    In a container BLAS may have begun with the number of cores of the whole machine.
-    """
+    """Use as many threads as BLAS had at first: for large products within `one_blas_thread`."""
     libraries, most = _libraries()
     return libraries.limit(limits=most, user_api="blas")
 
@@ -32,4 +28,4 @@ def _libraries() -> tuple[ThreadpoolController, int]:
     """
     found = ThreadpoolController()
     counts = [one["num_threads"] for one in found.info() if one["user_api"] == "blas"]
-    return found, min(max(counts, default=1), joblib.cpu_count())
+    return found, max(counts, default=1)

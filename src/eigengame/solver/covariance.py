@@ -13,13 +13,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from eigengame._system.blas_threads import all_blas_threads
 from eigengame.game.rows import DenseRows
 from eigengame.linalg.autotune import jit_without_autotune
 from eigengame.solver.certificate import Certificate, certificate, stored
 from eigengame.solver.float64_products import longest_sum
 from eigengame.solver.goal import converged_status
-from eigengame.solver.largest_eigenvectors import bound_outside, largest_eigenvectors
+from eigengame.solver.largest_eigenvectors import (
+    bound_outside,
+    largest_eigenvectors,
+    threads_for,
+)
 from eigengame.solver.moments import (
     Moments,
     batch_moments,
@@ -131,7 +134,7 @@ def solve_scatter(
     A Cholesky factor bounds the eigenvalues beyond the players, so nothing is left to chance.
     """
     matrix, d = scatter.matrix, len(scatter.matrix)
-    with jax.enable_x64(True), all_blas_threads():
+    with jax.enable_x64(True), threads_for(d):
         values, vectors = largest_eigenvectors(matrix, players + 1)
         following = float(values[players]) if len(values) > players else 0.0
         values, own = np.maximum(values[:players], 0), vectors[:players]

@@ -30,13 +30,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from eigengame._system.blas_threads import all_blas_threads
 from eigengame.linalg.autotune import jit_without_autotune
 from eigengame.linalg.products import full_product
 from eigengame.solver.certificate import Certificate, certificate, stored
 from eigengame.solver.goal import converged_status
 from eigengame.solver.held_rows import HeldRows
-from eigengame.solver.largest_eigenvectors import bound_outside, largest_eigenvectors
+from eigengame.solver.largest_eigenvectors import (
+    bound_outside,
+    largest_eigenvectors,
+    threads_for,
+)
 from eigengame.solver.moments import Moments
 from eigengame.solver.outcome import Outcome, Status
 from eigengame.solver.passes import Passes
@@ -104,7 +107,7 @@ def solve_row_gram(plan: Plan, passes: Passes) -> Found:
     options = plan.options
     held = HeldRows.read(passes)
     refuse_unless_counted(passes.source.name, held.rows, held.weight, 2)
-    with jax.enable_x64(True), all_blas_threads():
+    with jax.enable_x64(True), threads_for(math.isqrt(len(held.roots) * held.width)):
         gram = row_gram(held, center=options.center)
         passes.refuse_unless_finite(gram.moments.scatter)
         players = solve_players(gram, held, min(plan.players, held.rows), center=options.center)
