@@ -74,6 +74,8 @@ bench: $(VENV)/.installed-test  ## measure ourselves and our peers (an hour; res
 	@$(BIN)/python -m benchmarks.reading
 	@echo "==> fits, side by side with our peers"
 	@$(BIN)/python -m benchmarks.peers
+	@echo "==> one page of all fits: benchmarks/results/peers.md"
+	@$(BIN)/python -m benchmarks.summary | tee benchmarks/results/peers.md
 
 soundness: $(VENV)/.installed-test  ## check certificates against the truth on hostile problems (half an hour)
 	@echo "==> certificates against the truth; tables go to benchmarks/results/soundness.md"

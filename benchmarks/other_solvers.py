@@ -170,6 +170,37 @@ def dask_compressed(data: Any, k: int, batch: int, seed: int, n_power_iter: int 
         return Found(vectors.compute(), power_passes(n_power_iter))
 
 
+def xeofs_eof(data: Any, k: int, batch: int, seed: int) -> Found:
+    """xeofs.single.EOF with its randomized solver, on an xarray in memory or in chunks of Dask."""
+    import dask
+    import xarray
+    import xeofs
+
+    if scipy.sparse.issparse(data):
+        raise Declined("needs dense rows")
+    rows = xarray.DataArray(data, dims=("sample", "feature"))
+    if isinstance(data, np.memmap):
+        rows = rows.chunk({"sample": max(batch, k + 10)})
+    model = xeofs.single.EOF(n_modes=k, center=True, check_nans=False, random_state=seed)
+    with dask.config.set(scheduler="threads", num_workers=threads_allowed()):
+        model.fit(rows, dim="sample")
+        found = model.components().transpose("mode", "feature").values
+    return Found(np.asarray(found), None)
+
+
+def torchdr_incremental(data: Any, k: int, batch: int, seed: int) -> Found:
+    """TorchDR's IncrementalPCA: an SVD of components and batch for every batch."""
+    import torch
+    import torchdr
+
+    if scipy.sparse.issparse(data):
+        raise Declined("needs dense rows")
+    torch.set_num_threads(threads_allowed())
+    model = torchdr.IncrementalPCA(n_components=k, batch_size=max(batch, 5 * k), device="cpu")
+    model.fit(torch.from_numpy(np.asarray(data)))
+    return Found(model.components_.numpy(), 1)
+
+
 def scipy_lobpcg(data: Any, k: int, batch: int, seed: int, iterations: int = 8) -> Found:
     """SciPy's lobpcg on the covariance as an operator over chunks of rows, with blocks of 2k."""
     from scipy.sparse.linalg import LinearOperator, lobpcg
@@ -244,6 +275,8 @@ OTHER_SOLVERS: dict[str, Solver] = {
     "torch-8": entry(torch_lowrank, "torch", "torch", niter=8),
     "fbpca": entry(fbpca_pca, "fbpca", "fbpca"),
     "fbpca-8": entry(fbpca_pca, "fbpca", "fbpca", n_iter=8),
+    "torchdr": entry(torchdr_incremental, "torchdr", "torchdr"),
+    "xeofs": entry(xeofs_eof, "xeofs", "xeofs"),
     "dask": entry(dask_compressed, "dask.array", "dask"),
     "dask-4": entry(dask_compressed, "dask.array", "dask", n_power_iter=4),
     "lobpcg": entry(scipy_lobpcg, "scipy.sparse.linalg", "scipy"),
