@@ -15,8 +15,31 @@ from eigengame.dask.lazy import lazy_rows, lazy_scores
 from eigengame.estimator.inputs import checked_array, checked_source, is_lazy, is_other, to_numpy
 from eigengame.model import Model
 from eigengame.preparation import Preparation
+from eigengame.solver.certificate import Certificate
+from eigengame.solver.outcome import Outcome
 from eigengame.solver.result import Result
 from eigengame.sources import Layers
+
+
+def attributes_of(result: Result) -> dict[str, Any]:
+    """Return the attributes of an estimator with this result."""
+    return {
+        "_result": result,
+        "components_": result.components,
+        "explained_variance_": result.explained_variance,
+        "explained_variance_ratio_": result.explained_variance_ratio,
+        "singular_values_": result.singular_values,
+        "mean_": result.mean,
+        "var_": result.var,
+        "noise_variance_": result.noise_variance,
+        "n_components_": len(result.components),
+        "n_samples_seen_": result.rows,
+        "n_players_": len(result.players),
+        "n_passes_": result.outcome.passes,
+        "certificate_": result.certificate,
+        "outcome_": result.outcome,
+        "_provenance": None,  # only of a model that was loaded and not changed
+    }
 
 
 class FittedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -24,6 +47,9 @@ class FittedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     whiten: bool
     center: bool
+    components_: np.ndarray
+    certificate_: Certificate
+    outcome_: Outcome
     layers_: Layers | None
     _result: Result | None = None
     _began: Mapping[str, Any]
@@ -34,21 +60,7 @@ class FittedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     def _set_result(self, result: Result) -> None:
         """Store a result, and set the public attributes."""
-        self._result = result
-        self.components_ = result.components
-        self.explained_variance_ = result.explained_variance
-        self.explained_variance_ratio_ = result.explained_variance_ratio
-        self.singular_values_ = result.singular_values
-        self.mean_ = result.mean
-        self.var_ = result.var
-        self.noise_variance_ = result.noise_variance
-        self.n_components_ = len(result.components)
-        self.n_samples_seen_ = result.rows
-        self.n_players_ = len(result.players)
-        self.n_passes_ = result.outcome.passes
-        self.certificate_ = result.certificate
-        self.outcome_ = result.outcome
-        self._provenance = None  # only of a model that was loaded and not changed
+        vars(self).update(attributes_of(result))
 
     def transform(self, X: Any) -> Any:
         """Return the scores of X on the components, shape (n_samples, n_components_).
@@ -113,12 +125,14 @@ class FittedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     def _model(self) -> Model:
         """Return the components with their variances, mean and noise."""
-        if self.n_samples_seen_ < 2 and self.center:
+        now = dict(vars(self))  # of one moment: another thread may be in `partial_fit`
+        if now["n_samples_seen_"] < 2 and self.center:
             raise ValueError(
-                f"the estimator has seen {self.n_samples_seen_} row: components need at least two. Call "
+                f"the estimator has seen {now['n_samples_seen_']} row: components need at least two. Call "
                 "partial_fit with more rows first."
             )
-        return Model(self.components_, self.explained_variance_, self.mean_, self.noise_variance_)
+        names = ("components_", "explained_variance_", "mean_", "noise_variance_")
+        return Model(*(now[name] for name in names))
 
     @property
     def _n_features_out(self) -> int:
