@@ -12,7 +12,7 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-from threadpoolctl import ThreadpoolController
+import threadpoolctl
 
 
 class _Shared:
@@ -36,11 +36,15 @@ class _Shared:
         with self.lock:
             self.one, self.all = self.one + one, self.all + all
             limited = self.one > 0 and self.all == 0
-            if limited and self.limit is None:
+            if limited == (self.limit is not None):
+                return
+            _release_control()
+            if limited:
                 self.limit = _libraries().limit(limits=1, user_api="blas")
-            elif not limited and self.limit is not None:
+            else:
                 self.limit.restore_original_limits()
                 self.limit = None
+            _release_control()
 
 
 _shared = _Shared()
@@ -66,7 +70,18 @@ def all_blas_threads() -> Iterator[None]:
         _shared.add(all=-1)
 
 
+def _release_control() -> None:
+    """Let any thread set the number of threads.
+
+    Newer versions of threadpoolctl ignore all threads but the first to set it, so the last fit to end could not
+    restore it.
+    """
+    release = getattr(threadpoolctl.OpenBLASController, "clear_controlling_thread", None)
+    if release is not None:
+        release(force=True)
+
+
 @functools.cache
-def _libraries() -> ThreadpoolController:
+def _libraries() -> threadpoolctl.ThreadpoolController:
     """Return the libraries with threads. To find them takes milliseconds, longer than a small batch."""
-    return ThreadpoolController()
+    return threadpoolctl.ThreadpoolController()
