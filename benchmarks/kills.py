@@ -2,10 +2,10 @@
 
     python -m benchmarks.kills [--kills 100] [--seed 0]
 
-Every run is `eigengame fit` with a checkpoint folder in a process of its own. It is ended by SIGKILL, SIGTERM or SIGINT,
-either at a random time or at a random call of a function of the package, so that phases that take no time are hit too.
-After up to three kills the same command runs to its end. Its model must equal that of a run that was never killed, to
-the last bit.
+Every run is `eigengame fit` with a checkpoint folder in a process of its own. It is ended by SIGKILL, SIGTERM or
+SIGINT, either at a random time or at a random call of a function of the package, so that phases that take no time
+are hit too. After up to three kills the same command runs to its end. Its model must equal that of a run that was
+never killed, to the last bit.
 """
 
 from __future__ import annotations

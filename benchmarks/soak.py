@@ -1,10 +1,10 @@
 """A long stream: constant memory, exact counts and means.
 
-    python -m benchmarks.soak [--rows 1e8] [--features 256] [--components 8] [--mode fit|partial_fit] [--dtype float32]
+    python -m benchmarks.soak [--rows 1e8] [--features 256] [--mode fit|partial_fit] [--dtype float32]
 
 Rows are whole numbers that are computed from their position, so that the exact sum of each feature is known. `fit`
-reads them from a generator of pieces of different lengths, `partial_fit` receives the pieces. Memory is sampled after
-each piece; the first tenth of the rows is the time in which programs are compiled and buffers allocated.
+reads them from a generator of pieces of different lengths, `partial_fit` receives the pieces. Memory is sampled
+after each piece; the first tenth of the rows is the time in which programs are compiled and buffers allocated.
 """
 
 from __future__ import annotations
@@ -125,10 +125,10 @@ class Measured:
     def __str__(self) -> str:
         return (
             f"{self.rows} rows in {self.seconds:.0f} s ({self.rows / self.seconds:.0f} rows/s), counted "
-            f"{self.counted}; largest error of a mean {self.error:.1e}, or {self.error / self.deviation:.1e} standard "
-            f"deviations ({self.allowed:.1e} by rounding); memory {self.early / MB:.0f} MB in the first tenth of the "
-            f"rows, {self.growth:+.1%} at the most afterwards; {self.compilations} compilations; "
-            f"{'passed' if self.passed else 'FAILED'}"
+            f"{self.counted}; largest error of a mean {self.error:.1e}, or "
+            f"{self.error / self.deviation:.1e} standard deviations ({self.allowed:.1e} by rounding); memory "
+            f"{self.early / MB:.0f} MB in the first tenth of the rows, {self.growth:+.1%} at the most afterwards; "
+            f"{self.compilations} compilations; {'passed' if self.passed else 'FAILED'}"
         )
 
 

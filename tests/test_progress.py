@@ -66,7 +66,12 @@ def test_time_left_is_estimated_from_the_rate():
 
 @pytest.mark.parametrize(
     "text",
-    ["a,b\n1,2\n", '{"type": "FeatureCollection"}\n', '{"time": 3, "temperature": 4}\n{"time": 5}\n', "[1, 2]"],
+    [
+        "a,b\n1,2\n",
+        '{"type": "FeatureCollection"}\n',
+        '{"time": 3, "temperature": 4}\n{"time": 5}\n',
+        "[1, 2]",
+    ],
     ids=["csv", "json", "json lines", "a list"],
 )
 def test_a_log_is_never_appended_to_another_file(tmp_path, text):

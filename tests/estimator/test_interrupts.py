@@ -38,11 +38,14 @@ def same(one, other):
     mine, theirs = vars(one), vars(other)
     if mine.keys() != theirs.keys():
         return False
-    return all(
-        np.array_equal(mine[name], theirs[name])
-        for name in mine
-        if isinstance(mine[name], (np.ndarray, int, float))
-    ) and one._result.stream.rows == other._result.stream.rows == other.n_samples_seen_
+    return (
+        all(
+            np.array_equal(mine[name], theirs[name])
+            for name in mine
+            if isinstance(mine[name], (np.ndarray, int, float))
+        )
+        and one._result.stream.rows == other._result.stream.rows == other.n_samples_seen_
+    )
 
 
 class Signals:
@@ -121,7 +124,9 @@ def test_after_an_interrupted_partial_fit_the_estimator_is_as_before_or_as_after
         if settings() != expected:
             changed.append(moment)
             jax.config.update("jax_enable_x64", True)
-    print(f"{len(tried)} moments: {counts}, {len(neither)} neither, {len(lost)} lost, {len(changed)} changed")
+    print(
+        f"{len(tried)} moments: {counts}, {len(neither)} neither, {len(lost)} lost, {len(changed)} changed"
+    )
     assert (neither, lost, changed) == ([], [], [])
     assert min(counts.values()) > 0
 
@@ -189,6 +194,25 @@ def test_signals_are_not_touched_in_other_threads():
     assert signal.getsignal(signal.SIGINT) is handler
 
 
+DASK = """
+import signal, time
+import dask
+import dask.array
+import numpy as np
+from eigengame import EigenGamePCA
+
+@dask.delayed
+def stalled():
+    print("stalled", flush=True)
+    time.sleep(100)
+
+rows = dask.array.from_delayed(stalled(), shape=(100, 12), dtype="float32")
+try:
+    EigenGamePCA(3).fit(rows)
+except KeyboardInterrupt:
+    print("interrupted", signal.getsignal(signal.SIGINT) is signal.default_int_handler, flush=True)
+"""
+
 STALLED = """
 import signal, sys, time
 import numpy as np
@@ -206,6 +230,20 @@ try:
 except KeyboardInterrupt:
     print("interrupted", signal.getsignal(signal.SIGINT) is signal.default_int_handler, flush=True)
 """
+
+
+def test_ctrl_c_ends_a_fit_that_waits_for_dask():
+    pytest.importorskip("dask.array")
+    running = subprocess.Popen([sys.executable, "-c", DASK], stdout=subprocess.PIPE, text=True)
+    try:
+        assert running.stdout.readline() == "stalled\n"
+        began = time.perf_counter()
+        running.send_signal(signal.SIGINT)
+        assert running.stdout.readline() == "interrupted True\n"
+        assert time.perf_counter() - began < 5  # threads of Dask may have to be stopped first
+    finally:
+        running.kill()
+        running.communicate()
 
 
 @pytest.mark.parametrize("pieces", [0, 1, 20])

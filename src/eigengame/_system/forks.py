@@ -20,8 +20,8 @@ def refuse_after_fork() -> None:
     """Raise RuntimeError in a process that was forked after JAX was used."""
     if _Process.forked:
         raise RuntimeError(
-            "this process was forked from one in which JAX had been used, and JAX would hang in it: start processes "
-            'with multiprocessing.get_context("spawn"), or use joblib with its default backend "loky".'
+            "this process was forked from one in which JAX had been used, and JAX would hang in it: start "
+            'processes with multiprocessing.get_context("spawn"), or use joblib with its default backend "loky".'
         )
 
 

@@ -2,8 +2,8 @@
 
 Python calls the handler of a signal between any two instructions of the main thread, and the default handler of
 Ctrl-C raises KeyboardInterrupt there. Within a callback of the garbage collector, which JAX has, the exception is
-printed and lost. Within the update of an estimator it leaves half of the update. So a fit replaces the handlers while
-it runs by one that only notes the signal, and calls the previous handler at places where nothing is half done.
+printed and lost. Within the update of an estimator it leaves half of the update. So a fit replaces the handlers
+while it runs by one that only notes the signal, and calls the previous handler where nothing is half done.
 
 Handlers belong to the main thread: in other threads all of this has no effect.
 """
@@ -13,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -114,7 +114,9 @@ def _install() -> None:
     for number in SIGNALS:
         handler = signal.getsignal(number)
         if callable(handler):
-            with contextlib.suppress(ValueError):  # an interpreter within another one has no signals
+            with contextlib.suppress(
+                ValueError
+            ):  # an interpreter within another one has no signals
                 _state.handlers[number] = handler
                 signal.signal(number, _note)
 
@@ -170,6 +172,18 @@ def immediate() -> Iterator[None]:
         yield
     finally:
         _state.immediate = before
+
+
+def drawn(items: Iterable[Any]) -> Iterator[Any]:
+    """Iterate over items; signals are handled at once while the next one is drawn, which may wait for a disk."""
+    iterator = iter(items)
+    while True:
+        with immediate():
+            try:
+                item = next(iterator)
+            except StopIteration:
+                return
+        yield item
 
 
 @contextlib.contextmanager

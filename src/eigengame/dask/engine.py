@@ -50,11 +50,10 @@ class DaskEngine:
 
         # Players are part of the graph, so that the scheduler still has them when a worker is lost.
         quiet = {"distributed.admin.large-graph-warning-threshold": "1GiB"}
-        with dask.config.set(quiet if "distributed" in sys.modules else {}):
-            with interrupts.immediate():
-                if self.client is None:
-                    return dask.compute(*nodes)
-                return self.client.gather(self.client.compute(nodes))
+        with dask.config.set(quiet if "distributed" in sys.modules else {}), interrupts.immediate():
+            if self.client is None:
+                return dask.compute(*nodes)
+            return self.client.gather(self.client.compute(nodes))
 
     def plan(self, problem: Problem, k: int, frame: Frame | None = None) -> Plan:
         """Decide how to fit k components, and refuse options that a cluster does not support."""

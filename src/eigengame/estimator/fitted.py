@@ -15,8 +15,6 @@ from eigengame.dask.lazy import lazy_rows, lazy_scores
 from eigengame.estimator.inputs import checked_array, checked_source, is_lazy, is_other, to_numpy
 from eigengame.model import Model
 from eigengame.preparation import Preparation
-from eigengame.solver.certificate import Certificate
-from eigengame.solver.outcome import Outcome
 from eigengame.solver.result import Result
 from eigengame.sources import Layers
 
@@ -47,9 +45,6 @@ class FittedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     whiten: bool
     center: bool
-    components_: np.ndarray
-    certificate_: Certificate
-    outcome_: Outcome
     layers_: Layers | None
     _result: Result | None = None
     _began: Mapping[str, Any]
@@ -60,7 +55,7 @@ class FittedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     def _set_result(self, result: Result) -> None:
         """Store a result, and set the public attributes."""
-        vars(self).update(attributes_of(result))
+        self.__dict__.update(attributes_of(result))
 
     def transform(self, X: Any) -> Any:
         """Return the scores of X on the components, shape (n_samples, n_components_).

@@ -41,7 +41,7 @@ from eigengame.solver.options import Options
 from eigengame.solver.passes import SourcePasses
 from eigengame.solver.plan import Problem, make_plan
 from eigengame.solver.result import Result, result_of, stream_frame, stream_in
-from eigengame.solver.row_counts import refuse_unless_counted
+from eigengame.solver.row_counts import refuse_unless_counted, warn_if_rounded_away
 from eigengame.solver.solve import found_in_stream
 from eigengame.solver.streaming import begin, one_pass
 from eigengame.sources import Source
@@ -295,11 +295,12 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
             passes = SourcePasses(replace(batches_of(problem, plan), ragged=True))
             stream = one_pass(game, passes, stream)
             passes.refuse_unless_finite(stream.moments.scatter)
-            refuse_unless_counted(source.name, stream.rows, stream.moments.weight)
+            total = stream.moments.weight
+            refuse_unless_counted(source.name, stream.rows, total)
+            if weights is not None:
+                warn_if_rounded_away(source.name, float(weights.sum()), total, options.dtype)
             stream = streams.gathered(stream, d, plan.placement)
-            attributes = attributes_of(
-                result_of(found_in_stream(stream, options), options, frame)
-            )
+            attributes = attributes_of(result_of(found_in_stream(stream, options), options, frame))
         if first:
             attributes |= {
                 "_began": parameters.accumulated(given),
@@ -417,9 +418,7 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
             cluster = engine_for(source, engine)
             source = in_precision(source, options.dtype)
             problem = Problem(source, options, weights, "remembered", self.batch_size)
-            executor: Executor = (
-                LocalExecutor(placement=ONE_DEVICE) if cluster is None else cluster
-            )
+            executor: Executor = LocalExecutor(placement=ONE_DEVICE) if cluster is None else cluster
             try:
                 with precision(options.dtype):
                     certificate = certify_model(problem, self._result, executor, watchers)
