@@ -8,6 +8,7 @@ import pytest
 pytest.importorskip("typer")
 
 from benchmarks import kills
+
 from eigengame._system.array_file import write_arrays
 
 KILLS = int(os.environ.get("EIGENGAME_KILLS", "100"))

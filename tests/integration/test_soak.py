@@ -3,7 +3,6 @@
 import os
 
 import pytest
-
 from benchmarks import soak
 
 ROWS = int(float(os.environ.get("EIGENGAME_SOAK_ROWS", "2e6")))
