@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from eigengame import EigenGamePCA
+from eigengame import EigenGamePCA, model_file
 from eigengame._system.blas_threads import all_blas_threads, one_blas_thread
 
 N, D, K = 40, 12, 3
@@ -150,10 +150,26 @@ def test_scores_during_a_partial_fit_are_of_one_model():
     assert all(scores.tobytes() in known for scores in seen)
 
 
+def test_a_model_that_is_saved_during_a_partial_fit_is_of_one_state(tmp_path, monkeypatch):
+    pca, plain = EigenGamePCA(K, random_state=0).partial_fit(rows()), model_file._plain
+    thread = threading.Thread(target=pca.partial_fit, args=(rows(1),))
+
+    def learning_meanwhile(value):
+        if not thread.ident:
+            thread.start()
+            thread.join()
+        return plain(value)
+
+    monkeypatch.setattr(model_file, "_plain", learning_meanwhile)
+    saved = EigenGamePCA.load(pca.save(tmp_path / "model.safetensors"))
+    assert pca.n_samples_seen_ == 2 * N
+    assert saved.n_samples_seen_ == saved._result.stream.rows == N
+
+
 FORKED = """
 import multiprocessing, warnings
 import numpy as np
-from eigengame import EigenGamePCA
+from eigengame import EigenGamePCA, model_file
 
 warnings.simplefilter("ignore")
 x = np.random.default_rng(0).normal(size=(40, 12))

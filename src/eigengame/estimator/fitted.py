@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Self
@@ -111,7 +112,8 @@ class FittedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     def save(self, path: Any) -> Path:
         """Write the model to a `.safetensors` file and return its path. An existing file is replaced atomically."""
         check_is_fitted(self)
-        return model_file.save(self, path)
+        # A copy of one moment: another thread may be in `partial_fit`.
+        return model_file.save(copy.copy(self), path)
 
     @classmethod
     def load(cls, path: Any) -> Self:
