@@ -80,7 +80,7 @@ class Stream:
 
     def _sample(self) -> None:
         memory = status_bytes("VmRSS")
-        if self.drawn < WARM * self.rows:
+        if self.drawn < WARM * self.rows or not self.early:
             self.early = max(self.early, memory)
         else:
             self.late = max(self.late, memory)
