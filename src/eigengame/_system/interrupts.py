@@ -114,11 +114,11 @@ def _install() -> None:
     for number in SIGNALS:
         handler = signal.getsignal(number)
         if callable(handler):
-            with contextlib.suppress(
-                ValueError
-            ):  # an interpreter within another one has no signals
-                _state.handlers[number] = handler
+            _state.handlers[number] = handler
+            try:
                 signal.signal(number, _note)
+            except ValueError:  # an interpreter within another one has no signals
+                del _state.handlers[number]
 
 
 def _restore(handled: bool) -> None:
