@@ -21,7 +21,7 @@ LAYERS: tuple[Mapping[str, str], ...] = (
     {
         "_version": "the version number",
         "_check": "checks of arguments; errors that name the argument, the value and the fix",
-        "_system": "free memory, atomic writes, checksums, folder locks, the compilation cache",
+        "_system": "free memory, atomic writes, checksums, locks, signals, threads, the compilation cache",
     },
     {
         "metrics": "angles, subspace distances and streaks between components",

@@ -47,6 +47,18 @@ def test_every_page_is_in_the_navigation():
     assert sorted(listed) == sorted(str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md"))
 
 
+def test_every_test_that_the_guarantees_name_exists():
+    page = (DOCS / "promises.md").read_text()
+    named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", page)
+    assert len(named) > 20
+    sources = {file: (DOCS.parent / file).read_text() for file, _ in named}
+    assert [f"{file}::{name}" for file, name in named if f"def {name}(" not in sources[file]] == []
+    # Guarantees that only a slow test checks say so.
+    for file, name in named:
+        slow = re.search(rf"@pytest\.mark\.slow\n(@.*\n|    .*\n|\)\n)*def {name}\(", sources[file])
+        assert bool(slow) == (f"`{file}::{name}` (slow)" in page), name
+
+
 def test_the_example_of_a_certificate_is_real_output():
     page = (DOCS / "certificate.md").read_text()
     program, printed = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", page, re.S)[0]

@@ -64,14 +64,41 @@ def test_time_left_is_estimated_from_the_rate():
     assert "left" not in lines.stream.getvalue().splitlines()[-1]
 
 
-def test_a_log_is_never_appended_to_another_file(tmp_path):
-    data = tmp_path / "data.csv"
-    data.write_text("a,b\n1,2\n")
-    with pytest.raises(ValueError, match="not a log of JSON lines"):
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a,b\n1,2\n",
+        '{"type": "FeatureCollection"}\n',
+        '{"time": 3, "temperature": 4}\n{"time": 5}\n',
+        "[1, 2]",
+    ],
+    ids=["csv", "json", "json lines", "a list"],
+)
+def test_a_log_is_never_appended_to_another_file(tmp_path, text):
+    data = tmp_path / "data.txt"
+    data.write_text(text)
+    with pytest.raises(ValueError, match="exists and is not a log of a fit"):
         JsonLines(data)
-    assert data.read_text() == "a,b\n1,2\n"
-    JsonLines(tmp_path / "new.jsonl").end("done")
-    JsonLines(tmp_path / "new.jsonl")  # an existing log is extended
+    assert data.read_text() == text
+
+
+def test_an_existing_log_is_extended_by_whole_lines(tmp_path):
+    log = tmp_path / "new.jsonl"
+    JsonLines(log).end("done")
+    with log.open("a") as file:
+        file.write('{"time": 1, "pa')  # of a run that was killed
+    JsonLines(log).end("done again")
+    first, half, second = log.read_text().splitlines()
+    assert json.loads(first)["outcome"] == "done"
+    assert half == '{"time": 1, "pa'
+    assert json.loads(second)["outcome"] == "done again"
+    log.write_text("")
+    JsonLines(log)
+    assert log.read_text() == ""
+
+
+def test_a_log_can_be_a_device():
+    JsonLines("/dev/null").end("done")
 
 
 def test_json_lines_can_be_read_back(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import sys
 import time
 from pathlib import Path
@@ -17,6 +18,10 @@ def progress_watcher(stream: IO[str] | None = None) -> Watcher:
     out = sys.stderr if stream is None else stream
     bar = out.isatty() and importlib.util.find_spec("rich") is not None
     return ProgressBar(out) if bar else PlainLines(out)
+
+
+LOGGED = {"task", "outcome"}
+"""Each line of a log has one of these entries, and the time."""
 
 
 class ThrottledWatcher:
@@ -136,13 +141,14 @@ class ProgressBar(ThrottledWatcher):
 
 
 def _is_log(path: Path) -> bool:
-    """Return whether a file is empty or its first line is a JSON object."""
+    """Return whether a file is empty, or begins with a line that `JsonLines` has written."""
     with path.open("rb") as file:
         first = file.readline(2**16)
     try:
-        return not first or isinstance(json.loads(first), dict)
+        facts = json.loads(first) if first else {"time": 0, "outcome": ""}
     except ValueError:
         return False
+    return isinstance(facts, dict) and facts.keys() >= {"time"} and len(facts.keys() & LOGGED) > 0
 
 
 class JsonLines(ThrottledWatcher):
@@ -159,11 +165,21 @@ class JsonLines(ThrottledWatcher):
     def __init__(self, path: Any, every: float = 1.0) -> None:
         super().__init__(every)
         self.path = Path(path)
-        if self.path.exists() and not _is_log(self.path):
-            raise ValueError(
-                f"{self.path} exists and is not a log of JSON lines: give another name, for example run.jsonl."
-            )
+        if self.path.is_file():  # a device or a pipe has no earlier lines
+            if not _is_log(self.path):
+                raise ValueError(
+                    f"{self.path} exists and is not a log of a fit: give another name, for example run.jsonl."
+                )
+            self._end_line()
         self.path.open("a").close()  # fails early if the file cannot be written
+
+    def _end_line(self) -> None:
+        """Complete the last line, which may be half written after a crash."""
+        with self.path.open("rb+") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(size - 1, 0))
+            if size and file.read(1) != b"\n":
+                file.write(b"\n")
 
     def report(self, at: Progress, rate: float) -> None:
         """Write one line."""

@@ -77,6 +77,38 @@ def test_existing_files_are_not_overwritten_without_force(run, data):
     assert EigenGamePCA.load("data.safetensors").n_components_ == K
 
 
+def test_an_output_that_cannot_be_written_is_refused_before_the_fit(run, data, monkeypatch):
+    def fit(*_, **__):
+        raise AssertionError("the fit began")
+
+    monkeypatch.setattr(EigenGamePCA, "fit", fit)
+    Path("folder.safetensors").mkdir()
+    Path("file").write_text("")
+    cases = {
+        "folder.safetensors": "folder.safetensors is a folder",
+        "file/model.safetensors": "file is not a folder",
+        f"{'long' * 62}.safetensors": "File name too long",
+        f"{'l' * 240}.safetensors": "File name too long",  # with the suffix of its temporary file
+    }
+    if Path("/proc/self").exists():
+        cases["/proc/model.safetensors"] = "cannot be written"
+    for target, message in cases.items():
+        done = run("fit", data, "-k", K, "-o", target, "--force", "-q")
+        assert done.code == 1
+        assert message in done.err
+        assert len(done.err.splitlines()) == 1
+    assert sorted(path.name for path in Path().iterdir()) == ["file", "folder.safetensors"]
+
+
+def test_a_log_that_is_other_data_is_refused_before_the_fit(run, data):
+    Path("other.json").write_text('{"a": 1}\n')
+    done = run("fit", data, "-k", K, "--log", "other.json", "-q")
+    assert done.code == 1
+    assert "other.json exists and is not a log of a fit" in done.err
+    assert Path("other.json").read_text() == '{"a": 1}\n'
+    assert not Path("data.safetensors").exists()
+
+
 def test_a_run_resumes_from_its_checkpoint(run, data, pca):
     command = ("fit", data, "-k", K, "--checkpoint", "run", "-o", "m.safetensors", "-q")
     assert run(*command).code == 0

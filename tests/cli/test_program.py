@@ -95,6 +95,43 @@ def test_a_fit_interrupted_twice_equals_an_uninterrupted_fit(program, tmp_path):
     np.testing.assert_array_equal(again.explained_variance_, whole.explained_variance_)
 
 
+# A signal that arrives within a callback of the garbage collector: its exception is printed and ignored.
+LOST = """
+import gc, signal, sys, threading
+from eigengame.cli import main
+
+def callback(phase, info):
+    if sys.argv[2] in sys.modules and threading.current_thread() is threading.main_thread():
+        gc.callbacks.remove(callback)
+        signal.raise_signal(int(sys.argv[1]))
+
+gc.callbacks.append(callback)
+main(["fit", "slow.npy", "-k", "3", "-q"])
+"""
+
+
+@pytest.mark.parametrize(
+    ("number", "imported"),
+    [
+        (signal.SIGTERM, "jax"),
+        (signal.SIGINT, "eigengame.solver.passes"),
+        (signal.SIGTERM, "eigengame.solver.one_pass"),
+    ],
+)
+def test_a_signal_within_the_garbage_collector_is_not_lost(number, imported, tmp_path):
+    np.save(tmp_path / "slow.npy", np.random.default_rng(1).normal(size=(400, FEATURES)))
+    done = subprocess.run(
+        [sys.executable, "-c", LOST, str(int(number)), imported],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(SOURCE)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 130, done.stderr
+    assert "stopped" in done.stderr.splitlines()[-1]
+    assert not (tmp_path / "slow.safetensors").exists()
+
+
 def wait_for_another_line(path, running):
     """Wait until a run has written another line of its log."""
     before = path.read_text().count("\n") if path.exists() else 0

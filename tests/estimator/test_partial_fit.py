@@ -1,5 +1,7 @@
 """`partial_fit`: what must stay the same between calls, and what it counts."""
 
+import gc
+
 import jax
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from sklearn.base import clone
 
 from eigengame import EigenGamePCA, metrics
 from eigengame.solver import plan, ragged, streaming
+from eigengame.solver.row_counts import PrecisionWarning
 from tests.tolerance import assert_close
 
 N, D, K = 300, 12, 3
@@ -169,6 +172,20 @@ def test_any_sequence_of_sizes_takes_few_compilations(kind, compilations):
     assert 1 <= len(compilations) <= ragged.SHAPES == 12
 
 
+def test_any_sequence_of_sizes_takes_constant_memory():
+    rng, pca = np.random.default_rng(0), EigenGamePCA(K, random_state=0)
+
+    def fit_all(sizes):
+        for n in sizes:
+            pca.partial_fit(rng.normal(size=(n, 11)).astype("float32"))
+        gc.collect()
+        return sum(array.nbytes for array in jax.live_arrays())
+
+    sizes = [*rng.permutation(50) + 1, *rng.integers(51, 3000, 10)]
+    before = fit_all(sizes)
+    assert fit_all(rng.permutation(sizes)) == before
+
+
 @settings(max_examples=200, deadline=None)
 @given(most=st.integers(1, 2**40), least=st.integers(1, 64), seed=st.integers(0, 2**32 - 1))
 def test_there_are_few_sizes_and_each_holds_its_count(most, least, seed):
@@ -203,6 +220,21 @@ def test_padding_does_not_change_results(options, weighted, monkeypatch):
     assert_close(one.state.memory.strengths, other.state.memory.strengths, factor=10)
     assert_close(one.probes.images, other.probes.images, factor=10)
     assert_close(one.probes.largest, other.probes.largest)
+
+
+def test_a_batch_that_is_rounded_away_gives_a_warning():
+    heavy = np.full(N, 1e6)
+    pca = EigenGamePCA(K, random_state=0).partial_fit(rows(), sample_weight=heavy)
+    before = pca.mean_.copy()
+    with pytest.warns(
+        PrecisionWarning, match=r"3\.3e-09 of the weight .* float32 rounds away.*forget"
+    ):
+        pca.partial_fit(rows(1, n=1))
+    assert pca._result.stream.moments.weight == np.float32(heavy.sum())  # the row is not in it
+    pca.partial_fit(rows(1, n=1), sample_weight=[100.0])
+    np.testing.assert_allclose(pca.mean_, before, rtol=1e-6)
+    wide = EigenGamePCA(K, dtype="float64").partial_fit(rows(), sample_weight=heavy)
+    assert wide.partial_fit(rows(1, n=1))._result.stream.moments.weight == heavy.sum() + 1
 
 
 def test_certify_measures_what_was_fitted_whatever_is_set_since():

@@ -1,9 +1,11 @@
 """Runs that survive: interrupted anywhere, they go on to the same result, bit for bit."""
 
+import errno
 import json
 import os
 import subprocess
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -208,6 +210,8 @@ def test_only_what_ended_runs_left_unfinished_is_removed(tmp_path):
         f".k4-0001.safetensors.{ended}",
         f".pass-0000.safetensors.{ended}",
         f".run.json.{ended}",
+        f".run.json.{ended}-0123abcd",
+        f".k4-0001.safetensors.{os.getpid()}-0123abcd",
     ]
     for name in kept + removed:
         (tmp_path / name).write_text("something")
@@ -248,6 +252,74 @@ def test_a_run_of_another_process_is_noticed_and_its_end_too(tmp_path):
         other.kill()
         other.communicate()
     CheckpointStore(tmp_path, {}, {}).close()
+
+
+def test_without_a_lock_no_draft_is_removed(tmp_path, monkeypatch):
+    def no_locks(number, operation):
+        raise OSError(errno.ENOLCK, "no locks available")
+
+    monkeypatch.setattr("fcntl.flock", no_locks)
+    draft = tmp_path / f".k4-0000.safetensors.{ended_process()}"
+    draft.write_text("of another machine")
+    EigenGamePCA(**OPTIONS).fit(X, checkpoint=tmp_path)
+    assert draft.exists()
+
+
+def test_threads_that_write_the_same_file_do_not_disturb_each_other(tmp_path):
+    model = EigenGamePCA(**OPTIONS).fit(X)
+    path, errors = tmp_path / "model.safetensors", []
+
+    def write():
+        try:
+            for _ in range(20):
+                model.save(path)
+        except Exception as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=write) for _ in range(4)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert errors == []
+    assert [one.name for one in tmp_path.iterdir()] == ["model.safetensors"]
+    same(EigenGamePCA.load(path), model)
+
+
+def test_concurrent_runs_in_one_folder_end_as_one_run(tmp_path):
+    """Processes that start together: one has the folder, the others are refused, and nothing is damaged."""
+    program = (
+        "import sys\n"
+        "from sklearn.datasets import load_digits\n"
+        "from eigengame import EigenGamePCA\n"
+        "from eigengame.solver.checkpoint import Checkpoint, CheckpointError\n"
+        "X = load_digits().data.astype('float32').repeat(3, axis=0)\n"
+        "input()\n"
+        "try:\n"
+        "    pca = EigenGamePCA(n_components=4, batch_size=512, random_state=3)\n"
+        "    pca.fit(X, checkpoint=Checkpoint(sys.argv[1], every=0))\n"
+        "    print('fitted')\n"
+        "except CheckpointError as error:\n"
+        "    print('in use' if 'in use by another run' in str(error) else error)\n"
+    )
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", program, str(tmp_path / "run")],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(2)
+    ]
+    for one in processes:
+        one.stdin.write("\n")
+        one.stdin.flush()
+    said = [one.communicate()[0].strip() for one in processes]
+    assert set(said) <= {"fitted", "in use"}
+    assert "fitted" in said
+    resumed = EigenGamePCA(**OPTIONS).fit(X, checkpoint=tmp_path / "run")
+    same(resumed, EigenGamePCA(**OPTIONS).fit(X))
+    assert not [one for one in (tmp_path / "run").iterdir() if one.name.startswith(".")]
 
 
 def test_a_fit_that_fails_gives_the_folder_back(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +17,7 @@ class StorageError(ValueError):
 @contextlib.contextmanager
 def atomic_write(path: Path, error: type[StorageError] = StorageError) -> Iterator[Path]:
     """Yield a temporary path for a file or folder, and rename it to `path` once it is complete."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    draft = _draft_of(path)
     try:
         yield draft
         (_replace_folder if draft.is_dir() else _replace_file)(draft, path)
@@ -29,6 +30,20 @@ def atomic_write(path: Path, error: type[StorageError] = StorageError) -> Iterat
         shutil.rmtree(draft, ignore_errors=True)
         with contextlib.suppress(OSError):
             draft.unlink(missing_ok=True)
+
+
+def _draft_of(path: Path) -> Path:
+    """Return a temporary path beside `path` that no other thread, process or machine uses."""
+    return path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}")
+
+
+def refuse_unless_writable(path: Path) -> None:
+    """Raise OSError if a file cannot be written to this path; nothing is left behind."""
+    draft = _draft_of(path)
+    try:
+        draft.open("xb").close()
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def _replace_file(draft: Path, path: Path) -> None:

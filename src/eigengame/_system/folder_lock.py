@@ -30,10 +30,16 @@ class FolderLock:
     ----------
     folder : path
         Must exist.
+
+    Attributes
+    ----------
+    held : bool
+        Whether the folder is locked.
     """
 
     def __init__(self, folder: Path) -> None:
         self._close: Callable[[], object] | None = None
+        self.held = False
         try:
             import fcntl
 
@@ -49,6 +55,7 @@ class FolderLock:
             if error.errno in HELD:
                 raise FolderInUse(owner) from None
             return
+        self.held = True
         with contextlib.suppress(OSError):
             os.ftruncate(number, 0)
             os.pwrite(number, f"process {os.getpid()} on {socket.gethostname()}".encode(), 0)

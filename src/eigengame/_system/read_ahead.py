@@ -7,11 +7,20 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
+from eigengame._system import interrupts
+
+POLL = 0.1
+"""Seconds between two checks for a signal, or for the end of the iterator."""
+
+PATIENCE = 0.3
+"""Seconds to wait for the thread after Ctrl-C. It may be in a read that never ends."""
+
 
 def read_ahead(items: Iterator[Any], most: int) -> Iterator[Any]:
     """Iterate over items that a thread draws, at most `most` of them ahead.
 
     An error in the thread is raised here, after the items before it. The thread stops when the iterator is closed.
+    Signals are handled while the iterator waits for the thread.
     """
     waiting: queue.Queue[tuple[str, Any]] = queue.Queue(maxsize=most)
     stop = threading.Event()
@@ -19,7 +28,7 @@ def read_ahead(items: Iterator[Any], most: int) -> Iterator[Any]:
     def put(kind: str, item: Any) -> bool:
         while not stop.is_set():
             try:
-                waiting.put((kind, item), timeout=0.1)
+                waiting.put((kind, item), timeout=POLL)
                 return True
             except queue.Full:
                 continue
@@ -38,7 +47,7 @@ def read_ahead(items: Iterator[Any], most: int) -> Iterator[Any]:
     thread.start()
     try:
         while True:
-            kind, item = waiting.get()
+            kind, item = _next(waiting)
             if kind == "end":
                 return
             if kind == "error":
@@ -46,4 +55,20 @@ def read_ahead(items: Iterator[Any], most: int) -> Iterator[Any]:
             yield item
     finally:
         stop.set()
-        thread.join()
+        _wait_for(thread)
+
+
+def _next(waiting: queue.Queue[tuple[str, Any]]) -> tuple[str, Any]:
+    """Return the next item of a queue, and handle signals while it is empty."""
+    while True:
+        try:
+            return waiting.get(timeout=POLL)
+        except queue.Empty:
+            interrupts.check()
+
+
+def _wait_for(thread: threading.Thread) -> None:
+    """Wait until a thread ends, so that nobody else reads the data; after a signal for a limited time."""
+    while thread.is_alive() and not interrupts.requested():
+        thread.join(POLL)
+    thread.join(PATIENCE)

@@ -7,15 +7,14 @@ import functools
 import inspect
 import os
 import shlex
-import signal
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from eigengame._system import interrupts
 from eigengame.cli.options import set_parameters
 
 OK, FAILED, USAGE, STOPPED = 0, 1, 2, 130
@@ -35,7 +34,7 @@ def handle_errors(command: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(command)
     def run(*, debug: bool, **values: Any) -> None:
         try:
-            with _sigterm_as_interrupt():
+            with interrupts.as_keyboard_interrupt():
                 command(**values)
             sys.stdout.flush()
         except BrokenPipeError:
@@ -99,23 +98,6 @@ def with_resume_hint(checkpoint: Path | None) -> Iterator[None]:
             f"stopped between two passes; the finished passes are in {checkpoint}. To resume, run\n"
             f"  {command_line()}"
         ) from None
-
-
-@contextlib.contextmanager
-def _sigterm_as_interrupt() -> Iterator[None]:
-    """Raise KeyboardInterrupt on SIGTERM."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def interrupt(number: int, frame: Any) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def command_line() -> str:

@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 from typing import Annotated
 
+from eigengame._system import interrupts
 from eigengame.cli.data_options import DataOptions, PreparationOptions, open_for_fit
 from eigengame.cli.errors import handle_errors, with_resume_hint
 from eigengame.cli.estimator_options import EstimatorOptions
@@ -78,6 +79,7 @@ def fit(
     with with_resume_hint(run.checkpoint), exit_if_host_lost(hosts):
         progress = run.watchers(quiet) if is_first else False
         pca = fit_source(source, k, estimator, run, progress)
+        interrupts.check()
     if not is_first:
         return
     pca.save(target)

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from eigengame._system import interrupts
 from eigengame.cli.errors import handle_errors, print_message, with_resume_hint
 from eigengame.cli.estimator_options import EstimatorOptions
 from eigengame.cli.fitting import Components, Output, RunOptions, fit_source
@@ -160,6 +161,7 @@ def fit_activations(
     began = time.perf_counter()
     with with_resume_hint(run.checkpoint):
         pca = fit_source(source, k, estimator, run, run.watchers(quiet))
+        interrupts.check()
     pca.save(target)
     if json:
         seconds = time.perf_counter() - began

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection
 from pathlib import Path
+
+from eigengame._system.atomic_write import refuse_unless_writable
+
+FOLDERS = (".zarr",)
+"""Extensions of outputs that are folders."""
 
 
 def data_stem(data: str) -> str:
@@ -22,7 +26,13 @@ def check_output_path(path: Path, endings: Collection[str], *, force: bool) -> N
         raise ValueError(f"{path}: give a file name that ends in {' or '.join(endings)}.")
     if not path.parent.is_dir():
         raise ValueError(f"{path.parent} is not a folder: create it first.")
+    if path.is_dir() and path.suffix not in FOLDERS:
+        raise ValueError(f"{path} is a folder: give the name of a file with -o.")
     if path.exists() and not force:
         raise ValueError(f"{path} exists: give --force to overwrite it, or another name with -o.")
-    if not os.access(path.parent, os.W_OK):
-        raise ValueError(f"{path.parent} is not writable: give another folder with -o.")
+    try:
+        refuse_unless_writable(path)
+    except OSError as error:
+        raise ValueError(
+            f"{path} cannot be written ({error.strerror or error}): give another name or folder with -o."
+        ) from None

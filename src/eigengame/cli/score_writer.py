@@ -8,6 +8,8 @@ from typing import IO
 
 import numpy as np
 
+from eigengame._system import interrupts
+
 Blocks = Iterator[np.ndarray]
 
 
@@ -114,7 +116,9 @@ def _convert_read_errors(blocks: Blocks) -> Blocks:
     from eigengame.sources import SourceError
 
     try:
-        yield from blocks
+        for block in blocks:
+            interrupts.check()
+            yield block
     except OSError as error:
         raise SourceError(f"the data could not be read to the end: {error}.") from error
 

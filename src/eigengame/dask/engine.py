@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from eigengame._system import interrupts
 from eigengame.dask.partitions import split_up
 from eigengame.dask.passes import DaskPasses
 from eigengame.preparation import PreparedSource
@@ -49,7 +50,7 @@ class DaskEngine:
 
         # Players are part of the graph, so that the scheduler still has them when a worker is lost.
         quiet = {"distributed.admin.large-graph-warning-threshold": "1GiB"}
-        with dask.config.set(quiet if "distributed" in sys.modules else {}):
+        with dask.config.set(quiet if "distributed" in sys.modules else {}), interrupts.immediate():
             if self.client is None:
                 return dask.compute(*nodes)
             return self.client.gather(self.client.compute(nodes))

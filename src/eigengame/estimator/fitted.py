@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Self
@@ -19,6 +20,27 @@ from eigengame.solver.result import Result
 from eigengame.sources import Layers
 
 
+def attributes_of(result: Result) -> dict[str, Any]:
+    """Return the attributes of an estimator with this result."""
+    return {
+        "_result": result,
+        "components_": result.components,
+        "explained_variance_": result.explained_variance,
+        "explained_variance_ratio_": result.explained_variance_ratio,
+        "singular_values_": result.singular_values,
+        "mean_": result.mean,
+        "var_": result.var,
+        "noise_variance_": result.noise_variance,
+        "n_components_": len(result.components),
+        "n_samples_seen_": result.rows,
+        "n_players_": len(result.players),
+        "n_passes_": result.outcome.passes,
+        "certificate_": result.certificate,
+        "outcome_": result.outcome,
+        "_provenance": None,  # only of a model that was loaded and not changed
+    }
+
+
 class FittedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Methods of a fitted estimator."""
 
@@ -34,21 +56,7 @@ class FittedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     def _set_result(self, result: Result) -> None:
         """Store a result, and set the public attributes."""
-        self._result = result
-        self.components_ = result.components
-        self.explained_variance_ = result.explained_variance
-        self.explained_variance_ratio_ = result.explained_variance_ratio
-        self.singular_values_ = result.singular_values
-        self.mean_ = result.mean
-        self.var_ = result.var
-        self.noise_variance_ = result.noise_variance
-        self.n_components_ = len(result.components)
-        self.n_samples_seen_ = result.rows
-        self.n_players_ = len(result.players)
-        self.n_passes_ = result.outcome.passes
-        self.certificate_ = result.certificate
-        self.outcome_ = result.outcome
-        self._provenance = None  # only of a model that was loaded and not changed
+        self.__dict__.update(attributes_of(result))
 
     def transform(self, X: Any) -> Any:
         """Return the scores of X on the components, shape (n_samples, n_components_).
@@ -104,7 +112,8 @@ class FittedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     def save(self, path: Any) -> Path:
         """Write the model to a `.safetensors` file and return its path. An existing file is replaced atomically."""
         check_is_fitted(self)
-        return model_file.save(self, path)
+        # A copy of one moment: another thread may be in `partial_fit`.
+        return model_file.save(copy.copy(self), path)
 
     @classmethod
     def load(cls, path: Any) -> Self:
@@ -113,12 +122,14 @@ class FittedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     def _model(self) -> Model:
         """Return the components with their variances, mean and noise."""
-        if self.n_samples_seen_ < 2 and self.center:
+        now = dict(vars(self))  # of one moment: another thread may be in `partial_fit`
+        if now["n_samples_seen_"] < 2 and self.center:
             raise ValueError(
-                f"the estimator has seen {self.n_samples_seen_} row: components need at least two. Call "
+                f"the estimator has seen {now['n_samples_seen_']} row: components need at least two. Call "
                 "partial_fit with more rows first."
             )
-        return Model(self.components_, self.explained_variance_, self.mean_, self.noise_variance_)
+        names = ("components_", "explained_variance_", "mean_", "noise_variance_")
+        return Model(*(now[name] for name in names))
 
     @property
     def _n_features_out(self) -> int:

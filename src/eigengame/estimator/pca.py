@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, Literal, Self
@@ -13,12 +12,12 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from eigengame._system.blas_threads import one_blas_thread
-from eigengame._system.compilation_cache import cached_compilations
+from eigengame._system import interrupts
 from eigengame.dask.engine import engine_for
 from eigengame.estimator import merging
 from eigengame.estimator.callbacks import CallbackSupport, callback_watchers, with_callbacks
-from eigengame.estimator.fitted import FittedPCA
+from eigengame.estimator.exclusive import exclusive, precision
+from eigengame.estimator.fitted import FittedPCA, attributes_of
 from eigengame.estimator.inputs import SMALL, checked_source, checked_weights, in_precision
 from eigengame.estimator.resume import open_checkpoint
 from eigengame.preparation import preparation_of
@@ -42,7 +41,7 @@ from eigengame.solver.options import Options
 from eigengame.solver.passes import SourcePasses
 from eigengame.solver.plan import Problem, make_plan
 from eigengame.solver.result import Result, result_of, stream_frame, stream_in
-from eigengame.solver.row_counts import refuse_unless_counted
+from eigengame.solver.row_counts import refuse_unless_counted, warn_if_rounded_away
 from eigengame.solver.solve import found_in_stream
 from eigengame.solver.streaming import begin, one_pass
 from eigengame.sources import Source
@@ -188,38 +187,39 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
             Dask cluster, or the default Dask scheduler. By default the fit runs in this process; Dask collections
             are fitted on Dask.
         """
-        given = self.get_params(deep=False)
-        parameters.check_values(given)
-        parameters.refuse_unused(given)
-        source = checked_source(self, X, reset=True, streamed=True, least=2)
-        cluster = engine_for(source, engine, checkpoint)
-        weights = checked_weights(source, sample_weight)
-        n, d = source.shape
-        small = n is not None and n * d <= SMALL
-        options = self._read_options("float64" if small else self.dtype)
-        # A fit that fails must not leave the stream of an earlier one with these parameters.
-        self._began = parameters.accumulated(given)
-        if self._result is not None:
-            self._result = replace(self._result, stream=None)
-        source = in_precision(source, options.dtype)
-        watchers = [*watchers_of(progress), *callback_watchers(self, n)]
-        store = open_checkpoint(checkpoint, given, options, source, weights)
-        if store is not None:
-            options = replace(options, seed=store.seed)
-        executor: Executor = LocalExecutor(store) if cluster is None else cluster
-        problem = Problem(source, options, weights, self.algorithm, self.batch_size, self.mesh)
-        try:
-            call(watchers, "begin", {"source": source.name, "shape": source.shape})
-            with _precision(options.dtype):
-                self._set_result(self._fit(problem, executor, watchers))
-            call(watchers, "end", self.outcome_)
-        finally:
+        with exclusive(self, "fit") as change:
+            given = self.get_params(deep=False)
+            parameters.check_values(given)
+            parameters.refuse_unused(given)
+            with interrupts.immediate():
+                source = checked_source(self, X, reset=True, streamed=True, least=2)
+            cluster = engine_for(source, engine, checkpoint)
+            weights = checked_weights(source, sample_weight)
+            n, d = source.shape
+            small = n is not None and n * d <= SMALL
+            options = self._read_options("float64" if small else self.dtype)
+            # A fit that fails must not leave the stream of an earlier one with these parameters.
+            if self._result is not None:
+                self._result = replace(self._result, stream=None)
+            self._began = parameters.accumulated(given)
+            source = in_precision(source, options.dtype)
+            watchers = [*watchers_of(progress), *callback_watchers(self, n)]
+            store = open_checkpoint(checkpoint, given, options, source, weights)
             if store is not None:
-                store.close()
-            call(watchers, "close")
-        self._source = source.fingerprint()
-        self._preparation = preparation_of(source)
-        self.layers_ = source.layers
+                options = replace(options, seed=store.seed)
+            executor: Executor = LocalExecutor(store) if cluster is None else cluster
+            problem = Problem(source, options, weights, self.algorithm, self.batch_size, self.mesh)
+            try:
+                call(watchers, "begin", {"source": source.name, "shape": source.shape})
+                with precision(options.dtype):
+                    result = self._fit(problem, executor, watchers)
+                about = {"_source": source.fingerprint(), "_preparation": preparation_of(source)}
+                change.commit(attributes_of(result) | about | {"layers_": source.layers})
+                call(watchers, "end", self.outcome_)
+            finally:
+                if store is not None:
+                    store.close()
+                call(watchers, "close")
         return self
 
     def _fit(self, problem: Problem, executor: Executor, watchers: Sequence[Watcher]) -> Result:
@@ -252,6 +252,12 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
         The parameters that determine what is accumulated (`n_components`, `algorithm`, `extra`, `rounds`, `probes`,
         `center`, `forget` and `dtype`) must not change between calls; the others may.
         """
+        with exclusive(self, "partial_fit") as change:
+            change.commit(self._continued(X, sample_weight))
+        return self
+
+    def _continued(self, X: Any, sample_weight: Any) -> dict[str, Any]:
+        """Return the attributes after one more batch."""
         given = self.get_params(deep=False)  # once: it takes as long as a small batch
         parameters.check_values(given)
         before = None if self._result is None or self._result.stream is None else self._result
@@ -260,12 +266,13 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
             self._refuse_changes(given)
         if self.algorithm in parameters.SOLVER:  # otherwise `_begin` refuses the algorithm
             parameters.refuse_unused(given)
-        source = checked_source(self, X, reset=first)
+        with interrupts.immediate():
+            source = checked_source(self, X, reset=first)
         weights = checked_weights(source, sample_weight)
         options, k = self._begin(source) if before is None else before.stream_size()
         source, d = in_precision(source, options.dtype), source.shape[1]
         n = source.shape[0]
-        with _precision(options.dtype):
+        with precision(options.dtype):
             # Always with weights, so that batches of all lengths share their compilations.
             weights = np.ones(n) if weights is None and n else weights
             fixed = replace(options, extra=options.players(k, d) - k)
@@ -288,14 +295,19 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
             passes = SourcePasses(replace(batches_of(problem, plan), ragged=True))
             stream = one_pass(game, passes, stream)
             passes.refuse_unless_finite(stream.moments.scatter)
-            refuse_unless_counted(source.name, stream.rows, stream.moments.weight)
+            total = stream.moments.weight
+            refuse_unless_counted(source.name, stream.rows, total)
+            if weights is not None:
+                warn_if_rounded_away(source.name, float(weights.sum()), total, options.dtype)
             stream = streams.gathered(stream, d, plan.placement)
-            self._set_result(result_of(found_in_stream(stream, options), options, frame))
+            attributes = attributes_of(result_of(found_in_stream(stream, options), options, frame))
         if first:
-            self._began = parameters.accumulated(given)
-            self._preparation = preparation_of(source)
-            self.layers_ = source.layers
-        return self
+            attributes |= {
+                "_began": parameters.accumulated(given),
+                "_preparation": preparation_of(source),
+                "layers_": source.layers,
+            }
+        return attributes
 
     def _begin(self, source: Source) -> tuple[Options, int]:
         """Return options and number of components of a new stream."""
@@ -367,7 +379,7 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
         if names is not None:
             merged.feature_names_in_ = names
         merged.layers_ = self.layers_ if self.layers_ is not None else other.layers_
-        with _precision(np.promote_types(mine.options.dtype, theirs.options.dtype)):
+        with precision(np.promote_types(mine.options.dtype, theirs.options.dtype)):
             merged._set_result(merging.merge_results(mine, theirs, order))
         return merged
 
@@ -396,18 +408,21 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
         """
         check_is_fitted(self)
         assert self._result is not None
-        watchers = watchers_of(progress)
-        source = checked_source(self, X, reset=False)
-        options = self._result.options
-        weights = checked_weights(source, sample_weight)
-        weights = certified_weights(source, options.forget, weights)
-        cluster = engine_for(source, engine)
-        source = in_precision(source, options.dtype)
-        problem = Problem(source, options, weights, "remembered", self.batch_size)
-        executor: Executor = LocalExecutor(placement=ONE_DEVICE) if cluster is None else cluster
-        with _precision(options.dtype):
+        with exclusive(self, "certify") as change:
+            watchers = watchers_of(progress)
+            with interrupts.immediate():
+                source = checked_source(self, X, reset=False)
+            options = self._result.options
+            weights = checked_weights(source, sample_weight)
+            weights = certified_weights(source, options.forget, weights)
+            cluster = engine_for(source, engine)
+            source = in_precision(source, options.dtype)
+            problem = Problem(source, options, weights, "remembered", self.batch_size)
+            executor: Executor = LocalExecutor(placement=ONE_DEVICE) if cluster is None else cluster
             try:
-                self.certificate_ = certify_model(problem, self._result, executor, watchers)
+                with precision(options.dtype):
+                    certificate = certify_model(problem, self._result, executor, watchers)
+                change.commit({"certificate_": certificate})
             finally:
                 call(watchers, "close")
         return self.certificate_
@@ -445,13 +460,3 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
                 f"n_features={shape[1]}: give a number from 1 to {min(shape)}."
             )
         return k
-
-
-@contextlib.contextmanager
-def _precision(dtype: Any) -> Iterator[None]:
-    """Compute in this precision, with small LAPACK problems on one thread, where they are fastest.
-
-    Compiled programs are cached on disk.
-    """
-    with jax.enable_x64(dtype == np.float64), one_blas_thread(), cached_compilations():
-        yield

@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from eigengame._system import interrupts
 from eigengame.sharding.layout import parse_layout
 from eigengame.solver.checkpoint import Checkpoint, CheckpointError, CheckpointStore
 from eigengame.solver.options import Options
@@ -39,7 +40,8 @@ def open_checkpoint(
     configuration = {name: _recorded(name, value) for name, value in parameters.items()}
     configuration["played"] = str(options.dtype)
     configuration["sample_weight"] = None if weights is None else digest_of_array(weights)
-    content = None if given.trust_source else source.digest()
+    with interrupts.immediate():  # the digest may take as long as a pass
+        content = None if given.trust_source else source.digest()
     if content is None and not given.trust_source:
         raise CheckpointError(
             f"checkpoint={str(given.folder)!r}: {source.name} has no digest, so the checkpoint of other data "

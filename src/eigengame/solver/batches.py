@@ -15,6 +15,7 @@ import jax
 import numpy as np
 
 from eigengame import _check
+from eigengame._system import interrupts
 from eigengame._system.read_ahead import read_ahead
 from eigengame.game.rows import DenseRows
 from eigengame.game.sparse_rows import SparseRows
@@ -104,7 +105,7 @@ class Batches:
 
     def first(self) -> Any:
         """Return the first batch."""
-        return self._batch(*next(self._blocks(0))).rows
+        return self._batch(*next(interrupts.drawn(self._blocks(0)))).rows
 
     def _blocks(self, start: int) -> Iterator[tuple[int, int, Block]]:
         """Iterate over blocks: first row, rows of the whole batch, and the block."""
@@ -279,7 +280,7 @@ def refuse_unless_finite(batches: Batches, scatter: Any) -> None:
     if np.isfinite(scatter).all():
         return
     source, begin = batches.source, 0
-    for block in source.blocks(0, batches.size) if source.again else ():
+    for block in interrupts.drawn(source.blocks(0, batches.size) if source.again else ()):
         if source.on_device:
             refuse_nonfinite_rows(source, block.values, begin)
             begin += len(block)

@@ -33,7 +33,7 @@ from eigengame.solver.run_record import FORMAT, read_facts, refuse_other_run, se
 from eigengame.solver.run_record import CheckpointError as CheckpointError
 from eigengame.solver.run_record import CheckpointWarning as CheckpointWarning
 
-DRAFT = re.compile(r"\.(?:run\.json|(?:pass|k\d+)-\d{4,}\.safetensors)\.(\d+)")
+DRAFT = re.compile(r"\.(?:run\.json|(?:pass|k\d+)-\d{4,}\.safetensors)\.(\d+)(?:-[0-9a-f]{8})?")
 """Names of temporary files, with the id of the process that writes them: see `atomic_write`."""
 
 EVERY = 60.0
@@ -135,7 +135,8 @@ class CheckpointStore:
     def _begin(self, facts: dict[str, Any], trust_source: bool) -> None:
         """Resume the run in the folder, or record a new one."""
         about = self.folder / "run.json"
-        if self._writes:
+        # Without a lock another run may be writing them, perhaps on another machine.
+        if self._lock is not None and self._lock.held:
             _remove_drafts(self.folder)
         if about.exists():
             kept = read_facts(about)

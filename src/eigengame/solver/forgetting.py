@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from eigengame._system import interrupts
 from eigengame.solver.passes import Passes
 from eigengame.sources import RandomAccess, Source
 
@@ -78,7 +79,7 @@ def certified_weights(
     assert n is not None
     # Other sources may leave rows out (weight 0), which only reading them shows.
     if not isinstance(source, RandomAccess):
-        for block in source.blocks(0, 1024):
+        for block in interrupts.drawn(source.blocks(0, 1024)):
             if block.weights is not None and not np.all(block.weights > 0):
                 _refuse_gaps(source, forget)
     return faded_weights(n, forget, weights)

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from eigengame._system import interrupts
 from eigengame.sources import RandomAccess, Source
 
 FAR = 30.0
@@ -171,7 +172,7 @@ def first_rows(source: Source, count: int, columns: tuple[int, int] | None = Non
     """Return at most `count` of the first rows, or some columns of them; None if there are no rows."""
     if columns is not None and isinstance(source, RandomAccess) and source.shape[0] is not None:
         return source.read_columns(0, min(count, source.shape[0]), *columns)
-    block = next(iter(source.blocks(0, count)), None)
+    block = next(interrupts.drawn(source.blocks(0, count)), None)
     if block is None:
         return None
     return block.values if columns is None else block.values[:, slice(*columns)]

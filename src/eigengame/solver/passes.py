@@ -14,6 +14,7 @@ from typing import Any, Self
 import jax
 import numpy as np
 
+from eigengame._system import interrupts
 from eigengame.sharding.gather import any_distributed
 from eigengame.sharding.hosts import require_equal
 from eigengame.sharding.placement import Placement
@@ -184,6 +185,7 @@ class SourcePasses(Passes):
                     break
                 if self.checkpoint is not None and self.checkpoint.due(carry):
                     self.checkpoint.write(number, carry, row)
+                interrupts.check()
             if row == 0:
                 raise SourceError(f"{self.source.name} has no rows: give at least one row.")
             ended = complete  # a pass that a callback ended early is continued by the next run

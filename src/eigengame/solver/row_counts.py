@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
+
+import numpy as np
 
 from eigengame.sources import SourceError
 
@@ -29,6 +32,34 @@ def refuse_unless_counted(name: str, rows: int, weight: Any, least: int = 1) -> 
     if rows < least:
         raise SourceError(
             f"{name} has {rows} row with a weight above 0: at least {least} are needed for a variance."
+        )
+
+
+class PrecisionWarning(UserWarning):
+    """Rows that the precision of a stream is too small for."""
+
+
+def warn_if_rounded_away(name: str, added: float, total: Any, dtype: Any) -> None:
+    """Warn if a batch is too light to change what a stream has accumulated.
+
+    Parameters
+    ----------
+    name : str
+        Name of the data, for the message.
+    added : float
+        Sum of the weights of the batch.
+    total : float
+        Sum of the weights of the stream with the batch.
+    dtype : dtype
+        Precision of the stream.
+    """
+    share = added / float(total)
+    if 0 < share < float(np.finfo(dtype).eps):
+        warnings.warn(
+            f"{name} has {share:.1e} of the weight of all rows so far, which {np.dtype(dtype)} rounds away: give "
+            "larger batches, start the stream with dtype='float64', or use forget below 1.",
+            PrecisionWarning,
+            stacklevel=4,
         )
 
 

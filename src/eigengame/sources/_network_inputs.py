@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from eigengame._system import interrupts
 from eigengame.sources._base import SourceError
 from eigengame.sources._digest import digest_of_texts, digest_of_tree
 
@@ -84,7 +85,7 @@ class NetworkInputs:
     def _skip(self, batches: Iterable[Any], start: int) -> Iterator[Any]:
         """Yield the inputs of the batches without the rows before `start`."""
         row = 0
-        for item in batches:
+        for item in interrupts.drawn(batches):
             batch = self._select(item, row)
             count = row_count(batch, self._name)
             skip = min(max(start - row, 0), count)
