@@ -18,7 +18,7 @@ from eigengame.sources import Source, SourceError, as_source, is_paths, is_table
 from eigengame.sources._alleles import refuse_other_alleles
 from eigengame.sources.device_array import DeviceArray, on_device
 from eigengame.sources.iterators import tensor_to_numpy
-from eigengame.sources.sparse import check_indices
+from eigengame.sources.sparse import checked_csr
 
 SMALL = 2**18
 """Largest size of data that is fitted in float64, at negligible cost."""
@@ -204,14 +204,13 @@ def to_numpy(X: Any) -> Any:
     if hasattr(X, "detach"):
         return tensor_to_numpy(X)
     if sparse.issparse(X):
-        check_indices(X, "X")
+        rows = checked_csr(X, "X")
+        return X if X.format == "csr" else rows
     if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
         raise SourceError(
             f"X is a masked array with {np.ma.count_masked(X)} masked numbers, which would be read as data: "
             "pass X.filled(np.nan) to prepare(..., missing='mean')."
         )
-    if sparse.issparse(X) and X.format != "csr":
-        return X.tocsr()
     if library_of(X) in ("pandas", "polars") and hasattr(X, "columns"):
         from eigengame.sources.frames import without_index
 

@@ -72,8 +72,8 @@ def open_arrow(
 ) -> ArrowSource:
     """Return the rows of an Arrow (Feather) file or stream, or of all of them in a folder.
 
-    A file can be read from any record batch on, and is memory-mapped if it is local. A stream is read from
-    its beginning, and its number of rows is not known.
+    A file can be read from any record batch on. A stream is read from its beginning, and its number of rows is
+    not known.
 
     Parameters
     ----------
@@ -139,10 +139,8 @@ class _Arrow:
         self, file: _File, pieces: Sequence[int], size: int, layout: ArrowLayout
     ) -> Iterator[Any]:
         """Yield slices of at most `size` rows of some batches, or of a whole stream."""
-        import pyarrow as pa
-
-        remote = is_remote(file.path)
-        with open_binary(file.path) if remote else pa.memory_map(file.path) as handle:
+        # Not mapped: a file that shrinks while it is read would end the process.
+        with _open_handle(file.path) as handle:
             for batch in self._batches(handle, file, pieces, layout):
                 for begin in range(0, batch.num_rows, size):
                     yield batch.slice(begin, size)

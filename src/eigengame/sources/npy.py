@@ -1,4 +1,4 @@
-"""`.npy` files: memory-mapped on local disk, fetched by ranges of bytes from fsspec addresses."""
+"""`.npy` files: read in blocks from local disk, fetched by ranges of bytes from fsspec addresses."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import IO, Any
 import numpy as np
 
 from eigengame.sources._base import Source, SourceError
-from eigengame.sources._memory_map import MemoryMapSource
+from eigengame.sources._array_file import ArrayFileSource
 from eigengame.sources._paths import is_remote, local_file, open_binary
 from eigengame.sources._remote_array import RemoteArraySource
 
@@ -28,7 +28,7 @@ def open_npy(path: str | os.PathLike[str], name: str | None = None) -> Source:
         shape, order, dtype = read_header(file, found)
         offset = file.tell()
     if not remote:
-        return MemoryMapSource(found, shape, dtype, offset=offset, order=order, name=name)
+        return ArrayFileSource(found, shape, dtype, offset=offset, order=order, name=name)
     if order == "F" and len(shape) > 1:
         raise SourceError(
             f"{found} is stored column by column and cannot be fetched by rows: save it with "

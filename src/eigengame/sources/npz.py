@@ -1,4 +1,4 @@
-"""`.npz` archives: NumPy arrays, memory-mapped if not compressed, and SciPy's sparse matrices."""
+"""`.npz` archives: NumPy arrays, read in blocks if not compressed, and SciPy's sparse matrices."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ import numpy as np
 
 from eigengame.sources._base import Block, Source, SourceError
 from eigengame.sources._memory import check_free_memory
-from eigengame.sources._memory_map import MemoryMapSource
+from eigengame.sources._array_file import ArrayFileSource
 from eigengame.sources._paths import local_file
-from eigengame.sources._stored_arrays import ArrayInfo, choose_array, flat_shape, image_shape
+from eigengame.sources._stored_arrays import ArrayInfo, choose_array, flat_shape, image_shape, to_native
 from eigengame.sources.arrays import ArraySource
 from eigengame.sources.npy import read_header
 from eigengame.sources.sparse import SparseSource
@@ -26,6 +26,9 @@ SPARSE = {"data", "format", "shape"}
 
 SMALL = 2**26
 """Members of at most this size in bytes are checked when they are opened."""
+
+CRC_STEP = 2**22
+"""Bytes that are read at a time to compute a checksum."""
 
 LOCAL_HEADER = struct.Struct("<4s22xHH")
 """Local file header of a zip member: signature, length of the name, length of the extra field."""
@@ -45,7 +48,7 @@ def open_npz(
 ) -> Source:
     """Return the rows of an array of an `.npz` file, or of its sparse matrix.
 
-    Arrays of `np.savez` are memory-mapped. Arrays of `np.savez_compressed` and sparse matrices are loaded
+    Arrays of `np.savez` are read in blocks. Arrays of `np.savez_compressed` and sparse matrices are loaded
     into memory, and refused if they do not fit.
 
     Parameters
@@ -89,7 +92,7 @@ def open_npz(
     check_free_memory(
         member.file_size,
         f"{full_name} is compressed and must be loaded into memory: it",
-        "write it by savez instead of savez_compressed, to have it memory-mapped",
+        "write it by savez instead of savez_compressed, to have it read in blocks",
     )
     array = _load_array(path, key, full_name)
     source = ArraySource(array.reshape(len(array), -1), full_name)
@@ -97,8 +100,8 @@ def open_npz(
     return source
 
 
-class StoredMemberSource(MemoryMapSource):
-    """Rows of an uncompressed member, memory-mapped.
+class StoredMemberSource(ArrayFileSource):
+    """Rows of an uncompressed member, read in blocks.
 
     The first pass verifies the CRC-32 of the member before it yields the last rows.
     """
@@ -135,16 +138,16 @@ class StoredMemberSource(MemoryMapSource):
         if self._verified or not self._row_bytes:
             yield from super().blocks(start, size)
             return
-        rows = self._array.shape[0]
-        crc, position = 0, self._begin
+        rows = self.shape[0]
+        assert rows is not None
+        crc = self._update_crc(self._begin, self._offset + start * self._row_bytes, 0)
         for begin in range(start, rows, size):
             end = min(begin + size, rows)
-            self._prefetch(begin, end)
-            stop = self._offset + end * self._row_bytes
-            crc, position = self._update_crc(position, stop, crc), stop
+            values = self._stored_rows(begin, end)
+            crc = zlib.crc32(memoryview(values).cast("B"), crc)
             if end == rows:
                 self._compare_crc(crc)
-            yield Block(super().read(begin, end))
+            yield Block(to_native(values))
 
     def _verify(self) -> None:
         """Compare the checksum of the whole member, once."""
@@ -154,9 +157,10 @@ class StoredMemberSource(MemoryMapSource):
 
     def _update_crc(self, begin: int, end: int, crc: int) -> int:
         """Return the checksum after bytes `begin` to `end` of the file."""
-        with memoryview(self._map) as view:
-            for first in range(begin, end, 2**22):
-                crc = zlib.crc32(view[first : min(first + 2**22, end)], crc)
+        for first in range(begin, end, CRC_STEP):
+            part = np.empty(min(CRC_STEP, end - first), np.uint8)
+            self._fill(part, first)
+            crc = zlib.crc32(part, crc)
         return crc
 
     def _compare_crc(self, crc: int) -> None:

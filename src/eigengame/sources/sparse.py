@@ -13,6 +13,10 @@ from eigengame.sources._digest import digest_of_sparse
 from eigengame.sources._file_source import FileSource
 
 
+UNCHECKED = ("lil", "dok", "dia")
+"""Formats whose indices are checked after the conversion to CSR, which does not use them as addresses."""
+
+
 class SparseSource(FileSource, RandomAccess):
     """Rows of a sparse matrix.
 
@@ -27,8 +31,7 @@ class SparseSource(FileSource, RandomAccess):
     slow = False
 
     def __init__(self, data: Any, name: str = "sparse matrix") -> None:
-        check_indices(data, name)
-        self.data = csr_array(data)
+        self.data = checked_csr(data, name)
         self.name = name
         self.shape = (self.data.shape[0], self.data.shape[1])
         self.dtype = self.data.dtype
@@ -53,6 +56,15 @@ class SparseSource(FileSource, RandomAccess):
     def digest(self) -> str | None:
         """Return a digest of all entries and indices."""
         return digest_of_sparse(self.data)
+
+
+def checked_csr(data: Any, name: str) -> csr_array:
+    """Return a sparse matrix of any format as CSR; raise if an index is outside its shape."""
+    check_indices(data, name)
+    rows = csr_array(data)
+    if data.format in UNCHECKED:
+        check_indices(rows, name)
+    return rows
 
 
 def check_indices(data: Any, name: str) -> None:
