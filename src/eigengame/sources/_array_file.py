@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 from eigengame.sources._base import Block, SourceError
-from eigengame.sources._stored_arrays import StoredArraySource, aligned_empty, to_native
+from eigengame.sources._reused_memory import ReusedMemory, aligned_empty
+from eigengame.sources._stored_arrays import StoredArraySource, to_native
 
 STEP = 2**30
 """Bytes that are requested from the system at a time. Linux returns at most 2 GiB."""
@@ -78,7 +79,7 @@ class ArrayFileSource(StoredArraySource):
         if self._mapped is not None:
             self._check_size()
             return to_native(self._mapped[begin:end].reshape(end - begin, -1))
-        return to_native(self._stored_rows(begin, end))
+        return to_native(self._stored_rows(begin, end, ReusedMemory()))
 
     def read_columns(self, begin: int, end: int, first: int, last: int) -> np.ndarray:
         """Return columns `first` to `last` of these rows. The others are not read if these are few."""
@@ -96,12 +97,19 @@ class ArrayFileSource(StoredArraySource):
         rows = self.shape[0]
         assert rows is not None
         self._file.advise_sequential()
+        memory = ReusedMemory()
         for begin in range(start, rows, size):
-            yield Block(self.read(begin, min(begin + size, rows)))
+            end = min(begin + size, rows)
+            # The generator keeps no reference to a block, so that its memory can be used again.
+            yield Block(
+                to_native(self._stored_rows(begin, end, memory))
+                if self._mapped is None
+                else self.read(begin, end)
+            )
 
-    def _stored_rows(self, begin: int, end: int) -> np.ndarray:
+    def _stored_rows(self, begin: int, end: int, memory: ReusedMemory) -> np.ndarray:
         """Return rows `begin` to `end` in the byte order of the file, if they are contiguous."""
-        rows = aligned_empty((end - begin, self.shape[1]), self._stored)
+        rows = memory.empty((end - begin, self.shape[1]), self._stored)
         self._fill(rows, self._offset + begin * self._row_bytes)
         return rows
 

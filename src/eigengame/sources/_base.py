@@ -52,6 +52,13 @@ def list_items(items: Iterable[Any], most: int = 8) -> str:
     return ", ".join(texts[:most]) + more
 
 
+def one_line(error: BaseException, most: int = 200) -> str:
+    """Return the first line of an error, shortened, or its type if it has no text."""
+    lines = str(error).strip().splitlines()
+    text = lines[0].rstrip(".: ") if lines else type(error).__name__
+    return text if len(text) <= most else f"{text[:most]}..."
+
+
 class SourceError(ValueError):
     """Data that cannot be read as rows of numbers. The message gives the place and a fix."""
 

@@ -12,9 +12,9 @@ from typing import IO, Any
 
 import numpy as np
 
+from eigengame.sources._array_file import ArrayFileSource
 from eigengame.sources._base import Block, Source, SourceError
 from eigengame.sources._file_source import FileSource
-from eigengame.sources._array_file import ArrayFileSource
 from eigengame.sources._paths import local_file
 from eigengame.sources._stored_arrays import flat_shape, image_shape, to_native
 

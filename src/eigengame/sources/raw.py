@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from eigengame.sources._base import Source, SourceError, UnknownOption
 from eigengame.sources._array_file import ArrayFileSource
+from eigengame.sources._base import Source, SourceError, UnknownOption
 from eigengame.sources._paths import file_system, is_remote, local_file
 from eigengame.sources._remote_array import RemoteArraySource
 

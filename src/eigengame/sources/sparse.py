@@ -12,7 +12,6 @@ from eigengame.sources._base import RandomAccess, SourceError
 from eigengame.sources._digest import digest_of_sparse
 from eigengame.sources._file_source import FileSource
 
-
 UNCHECKED = ("lil", "dok", "dia")
 """Formats whose indices are checked after the conversion to CSR, which does not use them as addresses."""
 
