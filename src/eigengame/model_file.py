@@ -34,6 +34,7 @@ from eigengame.solver.probe_sums import ProbeSums
 from eigengame.solver.result import Result
 from eigengame.solver.stream import Stream
 from eigengame.sources import Layers
+from eigengame.sources._folders import without_folders
 
 FORMAT = 2
 """Files of format 1 have no digest."""
@@ -65,8 +66,16 @@ class ModelFileError(ValueError):
     """A file that is not a complete model; the message says which and what to do."""
 
 
-def save(estimator: Any, path: Any) -> Path:
-    """Write a fitted estimator. An existing file is replaced atomically."""
+def save(estimator: Any, path: Any, *, full_paths: bool = False) -> Path:
+    """Write a fitted estimator. An existing file is replaced atomically.
+
+    Parameters
+    ----------
+    estimator : EigenGamePCA
+    path : path
+    full_paths : bool
+        Whether to write the folders of the data.
+    """
     target = Path(path)
     if target.suffix != ".safetensors":
         raise ModelFileError(f"{target}: give a name that ends in .safetensors.")
@@ -105,7 +114,7 @@ def save(estimator: Any, path: Any) -> Path:
         "began": {name: _plain(value) for name, value in estimator._began.items()},
         "preparation": None if preparation is None else preparation.facts(),
         "features_before": None if preparation is None else preparation.width,
-        "provenance": provenance(estimator),
+        "provenance": provenance(estimator, full_paths=full_paths),
     }
     write_arrays(target, arrays, {KEY: json.dumps(facts)})
     return target
@@ -259,11 +268,12 @@ def _certificate(facts: dict[str, Any]) -> Certificate:
     return Certificate(**arrays | {"clusters": clusters})
 
 
-def provenance(estimator: Any) -> dict[str, Any]:
-    """Return the provenance of a model: that of its file, or the present one."""
+def provenance(estimator: Any, *, full_paths: bool = False) -> dict[str, Any]:
+    """Return the provenance of a model: that of its file, or the present one, with or without folders."""
+    source, folders = getattr(estimator, "_source", None), getattr(estimator, "_folders", ())
     return getattr(estimator, "_provenance", None) or {
         "written": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "source": getattr(estimator, "_source", None),
+        "source": source if full_paths else without_folders(source, folders),
         "jax": jax.__version__,
         "device": jax.devices()[0].device_kind,
         "python": platform.python_version(),

@@ -14,6 +14,7 @@ from eigengame.cli.multihost import exit_if_host_lost, join_hosts
 from eigengame.cli.options import (
     Data,
     Force,
+    FullPaths,
     Json,
     Quiet,
     option_group,
@@ -62,6 +63,7 @@ def fit(
         float,
         _host_option(metavar="SECONDS", min=1, help="Time to wait for all processes to connect."),
     ] = 120.0,
+    full_paths: FullPaths = False,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
@@ -80,7 +82,7 @@ def fit(
         pca = fit_source(source, k, estimator, run, progress)
     if not is_first:
         return
-    pca.save(target)
+    pca.save(target, full_paths=full_paths)
     if json:
         seconds = time.perf_counter() - began
         print_json({"data": data, "output": target, "seconds": seconds} | model_summary(pca))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -30,6 +30,7 @@ class FittedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     _preparation: Preparation | None = None
     _alleles: list[str] | None = None
     _source: Mapping[str, Any] | None = None
+    _folders: Sequence[str] = ()
     _provenance: Mapping[str, Any] | None = None
 
     def _set_result(self, result: Result) -> None:
@@ -101,10 +102,17 @@ class FittedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         """Return the mean log-likelihood of the rows."""
         return float(np.mean(self.score_samples(X)))
 
-    def save(self, path: Any) -> Path:
-        """Write the model to a `.safetensors` file and return its path. An existing file is replaced atomically."""
+    def save(self, path: Any, *, full_paths: bool = False) -> Path:
+        """Write the model to a `.safetensors` file and return its path. An existing file is replaced atomically.
+
+        Parameters
+        ----------
+        path : path
+        full_paths : bool
+            Whether the file contains the paths of the data. By default it contains their names without folders.
+        """
         check_is_fitted(self)
-        return model_file.save(self, path)
+        return model_file.save(self, path, full_paths=full_paths)
 
     @classmethod
     def load(cls, path: Any) -> Self:

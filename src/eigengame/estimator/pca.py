@@ -47,6 +47,7 @@ from eigengame.solver.solve import found_in_stream
 from eigengame.solver.streaming import begin, one_pass
 from eigengame.sources import Source
 from eigengame.sources._alleles import refuse_other_alleles
+from eigengame.sources._folders import folders_of
 
 
 class EigenGamePCA(CallbackSupport, FittedPCA):
@@ -217,7 +218,7 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
             if store is not None:
                 store.close()
             call(watchers, "close")
-        self._source = source.fingerprint()
+        self._source, self._folders = source.fingerprint(), folders_of(source)
         self._preparation = preparation_of(source)
         self.layers_ = source.layers
         return self

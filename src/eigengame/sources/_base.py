@@ -101,6 +101,8 @@ class Source(abc.ABC):
     opened_from : tuple of (str, dict), optional
         Path and options that the source was opened with. If set, the source is pickled as these two, and
         the receiving process opens the path itself.
+    given_path : str, optional
+        Path or address as the user gave it. Names begin with it.
     on_device : bool
         Whether blocks are JAX arrays in `dtype`, with zeros in rows of weight 0. The memory of a block may
         be reused once `DEVICE_BUFFERS` further blocks are requested, so its reader must have finished by
@@ -122,6 +124,7 @@ class Source(abc.ABC):
     alleles: Sequence[str] | None = None
     image_shape: tuple[int, int, int] | None = None
     opened_from: tuple[str, dict[str, Any]] | None = None
+    given_path: str | None = None
     on_device: bool = False
     block_rows: int | None = None
     layers: Layers | None = None

@@ -168,12 +168,15 @@ def from_dataset(
 
     name = name or f"{data.file.filename}:{data.name}"
     if not isinstance(data, h5py.Dataset):
-        return _source(data, key, name, Opening(None, external, max_bytes))
-    if key is not None:
+        source = _source(data, key, name, Opening(None, external, max_bytes))
+    elif key is not None:
         raise SourceError(f"{name} is one dataset, without keys: leave out key={key!r}.")
-    return Hdf5Source(
-        lambda: contextlib.nullcontext(data), name, key=data.name, max_bytes=max_bytes
-    )
+    else:
+        source = Hdf5Source(
+            lambda: contextlib.nullcontext(data), name, key=data.name, max_bytes=max_bytes
+        )
+    source.given_path = data.file.filename
+    return source
 
 
 def _source(place: Any, key: str | None, name: str, opening: Opening) -> Source:
