@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from eigengame import model_file
 from eigengame.dask.lazy import lazy_rows, lazy_scores
 from eigengame.estimator.inputs import checked_array, checked_source, is_lazy, is_other, to_numpy
-from eigengame.model import Model
+from eigengame.model import Model, refuse_nonfinite
 from eigengame.preparation import Preparation
 from eigengame.solver.result import Result
 from eigengame.sources import Layers
@@ -95,8 +95,12 @@ class FittedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         check_is_fitted(self)
         if self._preparation is None and not is_other(X):
             return self._model().log_likelihood(checked_array(self, X, reset=False))
-        blocks, model = checked_source(self, X, reset=False).blocks(0, 4096), self._model()
-        return np.concatenate([model.log_likelihood(block.values) for block in blocks])
+        source, model = checked_source(self, X, reset=False), self._model()
+        found: list[np.ndarray] = []
+        for number, block in enumerate(source.blocks(0, 4096)):
+            found.append(model.log_likelihood(block.values))
+            refuse_nonfinite(source.name, found[-1], block.values, 4096 * number)
+        return np.concatenate(found)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return the mean log-likelihood of the rows."""
