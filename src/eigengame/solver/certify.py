@@ -70,5 +70,7 @@ def certify_model(
         return certify(goal, model.players)
     except ValueError as error:
         if NOT_FINITE in str(error):
-            goal.passes.refuse_unless_finite(np.full(d, np.nan))  # raises with the place in the data
+            goal.passes.refuse_unless_finite(
+                np.full(d, np.nan)
+            )  # raises with the place in the data
         raise
