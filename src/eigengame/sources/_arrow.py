@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eigengame.sources._base import Block, Source, SourceError, rechunk
+from eigengame.sources._base import Block, Source, SourceError, one_line, rechunk
 from eigengame.sources._digest import digest_of_blocks, digest_of_files
 from eigengame.sources._index_columns import schema_index_positions, warn_omitted
 from eigengame.sources._table_columns import (
@@ -194,21 +194,33 @@ def to_block(batch: pa.RecordBatch, layout: ArrowLayout, name: str, row: int) ->
     return Block(values, check_weights(weights, name, row))
 
 
-def explain_errors(batches: Iterable[Any], where: str) -> Iterator[Any]:
-    """Yield the batches; turn an error while reading into a `SourceError` that names the row."""
-    import pyarrow as pa
+def explain_errors(
+    batches: Iterable[Any], where: str, expected: int | None = None
+) -> Iterator[Any]:
+    """Yield the batches; turn an error while reading into a `SourceError` that names the row.
 
+    If the number of rows is known, another one is an error too.
+    """
     rows = 0
-    try:
-        for batch in batches:
-            yield batch
-            rows += batch.num_rows
-    except (pa.ArrowException, OSError, EOFError) as error:
-        first_line = (str(error) or type(error).__name__).splitlines()[0]
+    iterator = iter(batches)
+    while True:
+        try:
+            batch = next(iterator, None)
+        except (MemoryError, SourceError):
+            raise
+        except Exception as error:  # damaged data raises errors of many types
+            raise SourceError(
+                f"{where} cannot be read beyond row {rows} ({one_line(error)}): it is damaged or incomplete; "
+                "write it again."
+            ) from error
+        if batch is None:
+            break
+        yield batch
+        rows += batch.num_rows
+    if expected is not None and rows != expected:
         raise SourceError(
-            f"{where} cannot be read beyond row {rows} ({first_line}): it is damaged or incomplete; write it "
-            "again."
-        ) from error
+            f"{where} is damaged: it has {rows} rows, but its metadata states {expected}; write it again."
+        )
 
 
 def numpy_dtype(kind: pa.DataType) -> np.dtype | None:

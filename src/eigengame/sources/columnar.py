@@ -18,7 +18,7 @@ from eigengame.sources._arrow import (
     layout_of,
     with_list_length,
 )
-from eigengame.sources._base import SourceError
+from eigengame.sources._base import SourceError, one_line
 from eigengame.sources._memory import check_free_memory
 from eigengame.sources._paths import file_stamps, is_remote, list_files, open_binary
 from eigengame.sources._table_columns import ColumnOptions
@@ -131,7 +131,8 @@ class _Arrow:
                 return _File(path, layout_of(schema, options, path), None)
             # Reading one column is enough to know the number of rows.
             narrow = pa.ipc.open_file(handle, options=pa.ipc.IpcReadOptions(included_fields=[0]))
-            rows = [narrow.get_batch(i).num_rows for i in range(narrow.num_record_batches)]
+            batches = (narrow.get_batch(i) for i in range(narrow.num_record_batches))
+            rows = [_validated(batch).num_rows for batch in batches]
             schema = pa.ipc.open_file(handle).schema
             return _File(path, layout_of(schema, options, path), rows)
 
@@ -141,7 +142,7 @@ class _Arrow:
         """Yield slices of at most `size` rows of some batches, or of a whole stream."""
         # Not mapped: a file that shrinks while it is read would end the process.
         with _open_handle(file.path) as handle:
-            for batch in self._batches(handle, file, pieces, layout):
+            for batch in map(_validated, self._batches(handle, file, pieces, layout)):
                 for begin in range(0, batch.num_rows, size):
                     yield batch.slice(begin, size)
 
@@ -158,6 +159,12 @@ class _Arrow:
         reader = pa.ipc.open_file(handle, options=pa.ipc.IpcReadOptions(included_fields=fields))
         for number in pieces:
             yield reader.get_batch(number)
+
+
+def _validated(batch: Any) -> Any:
+    """Return a record batch; raise if it states lengths or offsets that are outside its memory."""
+    batch.validate(full=True)
+    return batch
 
 
 def _open(
@@ -178,7 +185,8 @@ def _open(
         else:
             wanted = ((file, list(range(len(file.rows or [])))) for file in files)
         for file, numbers in wanted:
-            yield from explain_errors(form.read(file, numbers, size, layout), file.path)
+            stated = None if file.rows is None else sum(file.rows[i] for i in numbers)
+            yield from explain_errors(form.read(file, numbers, size, layout), file.path, stated)
 
     def batches(start: int, size: int) -> tuple[int, Iterable[Any]]:
         first = int(np.searchsorted(ends[1:], start, side="right")) if known else 0
@@ -262,13 +270,13 @@ def _open_handle(path: str) -> Any:
 @contextlib.contextmanager
 def _open_metadata(path: str, kind: str) -> Iterator[Any]:
     """Open a file to read its metadata; raise a `SourceError` if it has another format."""
-    import pyarrow as pa
-
     try:
         with _open_handle(path) as handle:
             yield handle
-    except (pa.ArrowException, OSError) as error:
+    except (MemoryError, SourceError):
+        raise
+    except Exception as error:  # damaged metadata raises errors of many types
         raise SourceError(
-            f"{path} cannot be opened as {kind} ({str(error).splitlines()[0]}): it has another format, is "
+            f"{path} cannot be opened as {kind} ({one_line(error)}): it has another format, is "
             "damaged, or is incomplete."
         ) from error

@@ -75,6 +75,7 @@ def check_indices(data: Any, name: str) -> None:
     axes = {"row": (0, "row"), "col": (1, "column")}
     try:
         if hasattr(data, "check_format"):  # CSR, CSC and BSR
+            _check_pointers(data)
             data.check_format(full_check=True)
         for attribute, (axis, word) in axes.items() if data.format == "coo" else ():
             index = getattr(data, attribute)
@@ -85,6 +86,23 @@ def check_indices(data: Any, name: str) -> None:
             f"{name} is a sparse matrix with indices outside its shape {data.shape} ({error}): it is "
             "damaged; build it again."
         ) from None
+
+
+def _check_pointers(data: Any) -> None:
+    """Raise ValueError if the pointers of a compressed matrix do not rise from 0 to the number of indices.
+
+    SciPy does not check the pointers of a matrix whose last one is 0, and compares them in 32 bits.
+    """
+    pointers = np.asarray(data.indptr)
+    if pointers.dtype.kind not in "iu" or np.asarray(data.indices).dtype.kind not in "iu":
+        raise ValueError("its indices are not integers")
+    steps = np.diff(pointers.astype(np.int64))
+    if not len(pointers) or pointers[0] != 0 or (steps < 0).any():
+        raise ValueError("its pointers do not rise from 0")
+    if pointers[-1] > len(data.indices) or len(data.indices) != len(data.data):
+        raise ValueError(
+            f"it has {pointers[-1]} entries, but {len(data.indices)} indices and {len(data.data)} values"
+        )
 
 
 def most_entries(pointers: np.ndarray, size: int) -> int:
