@@ -89,7 +89,9 @@ def _read_model(path: Path, seed: Seed) -> None:
     model = EigenGamePCA.load(path)
     provenance(model)
     str(model.certificate_), str(model.outcome_), repr(model)
-    model.transform(np.zeros((2, model.n_features_in_)))
+    prepared = model._preparation
+    width = model.n_features_in_ if prepared is None else prepared.width
+    model.transform(np.zeros((2, width)))
     write_report(model, path.with_name("report.html"))
 
 

@@ -22,6 +22,7 @@ from eigengame._version import __version__
 from eigengame.algorithms import REGISTRY
 from eigengame.algorithms.remembered import RememberedState
 from eigengame.game.memory import Memory
+from eigengame.model_facts import check_facts
 from eigengame.preparation import Preparation
 from eigengame.solver.certificate import Certificate
 from eigengame.solver.clusters import Cluster
@@ -125,12 +126,19 @@ def load(kind: type, path: Any) -> Any:
     target = Path(path)
     arrays, facts = read(target)
     try:
+        check_facts(facts, arrays)
         return _rebuilt(kind, arrays, facts)
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, LookupError, ArithmeticError) as error:
         raise ModelFileError(
-            f"{target} lacks part of a model ({error}): it was written by eigengame "
-            f"{facts.get('version')}; write it again."
+            f"{target} lacks part of a model, or has a part that does not belong to it ({_described(error)}): it "
+            f"was written by eigengame {facts.get('version')}; write it again."
         ) from None
+
+
+def _described(error: Exception) -> str:
+    """Return the text of an error in one line, with its type if the text alone is not a sentence."""
+    lines = str(error).strip().splitlines() or [""]
+    return lines[0] if type(error) is ValueError else f"{type(error).__name__} {lines[0]}".strip()
 
 
 def read(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
@@ -172,7 +180,8 @@ def _refuse_implausible(arrays: dict[str, np.ndarray], facts: dict[str, Any]) ->
     components = arrays.get("components_", np.zeros((0, 1)))
     if components.ndim != 2:
         raise ValueError(f"components_ has shape {components.shape}")
-    route = str((facts.get("outcome") or {}).get("route"))
+    outcome = facts.get("outcome")
+    route = str(outcome.get("route") if isinstance(outcome, dict) else None)
     if route.split(",")[0] in REGISTRY.keys() - {"remembered"}:
         return  # the components of these algorithms are only nearly orthonormal
     products = components.astype(np.float64) @ components.T.astype(np.float64)
@@ -231,7 +240,13 @@ def _preparation(arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> Prepar
         for name, array in arrays.items()
         if name.startswith("preparation.")
     }
-    return Preparation.from_facts(facts["preparation"], own, facts["features_before"])
+    preparation = Preparation.from_facts(facts["preparation"], own, facts["features_before"])
+    width = preparation.width
+    for step in preparation.steps:
+        width = step.width(width)
+    if width != arrays["components_"].shape[1]:
+        raise ValueError(f"the preparation gives {width} features")
+    return preparation
 
 
 def _stream(arrays: dict[str, np.ndarray]) -> Stream:
