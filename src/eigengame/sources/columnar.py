@@ -14,11 +14,11 @@ import numpy as np
 from eigengame.sources._arrow import (
     ArrowLayout,
     ArrowSource,
-    explain_errors,
     layout_of,
     with_list_length,
 )
-from eigengame.sources._base import SourceError, one_line
+from eigengame.sources._arrow_errors import explain_errors, explained
+from eigengame.sources._base import SourceError
 from eigengame.sources._memory import check_free_memory
 from eigengame.sources._paths import file_stamps, is_remote, list_files, open_binary
 from eigengame.sources._table_columns import ColumnOptions
@@ -270,13 +270,5 @@ def _open_handle(path: str) -> Any:
 @contextlib.contextmanager
 def _open_metadata(path: str, kind: str) -> Iterator[Any]:
     """Open a file to read its metadata; raise a `SourceError` if it has another format."""
-    try:
-        with _open_handle(path) as handle:
-            yield handle
-    except (MemoryError, SourceError):
-        raise
-    except Exception as error:  # damaged metadata raises errors of many types
-        raise SourceError(
-            f"{path} cannot be opened as {kind} ({one_line(error)}): it has another format, is "
-            "damaged, or is incomplete."
-        ) from error
+    with explained(f"{path} cannot be opened as {kind}"), _open_handle(path) as handle:
+        yield handle
