@@ -164,7 +164,7 @@ def _run_child(begin: int, end: int, seed: int, formats: Sequence[str], tally: T
         tempfile.TemporaryFile("w+") as errors,
     ):
         numbers = [str(begin), str(end), str(seed)]
-        process = subprocess.Popen(
+        with subprocess.Popen(
             [
                 sys.executable,
                 "-m",
@@ -179,17 +179,17 @@ def _run_child(begin: int, end: int, seed: int, formats: Sequence[str], tally: T
             text=True,
             env=os.environ
             | {"OMP_NUM_THREADS": "1", "EIGENGAME_CACHE": "off", "MALLOC_ARENA_MAX": "2"},
-        )
-        assert process.stdout is not None
-        current, done = begin - 1, begin - 1
-        for line in process.stdout:
-            if line.startswith("begin "):
-                current = int(line.split()[1])
-            elif line.startswith("["):
-                case, kind, detail = json.loads(line)
-                tally.add(case, Verdict(kind, detail))
-                done = case
-        code = process.wait()
+        ) as process:
+            assert process.stdout is not None
+            current, done = begin - 1, begin - 1
+            for line in process.stdout:
+                if line.startswith("begin "):
+                    current = int(line.split()[1])
+                elif line.startswith("["):
+                    case, kind, detail = json.loads(line)
+                    tally.add(case, Verdict(kind, detail))
+                    done = case
+            code = process.wait()
         errors.seek(0)
         last = errors.read().strip().splitlines()[-1:]
     if code == 0:
