@@ -33,7 +33,10 @@ from benchmarks.mutation_check import KINDS, Verdict, check
 from benchmarks.mutation_seeds import MAKERS, Seed, make_seeds
 from benchmarks.mutations import Content, mutate
 
-CASES_PER_CHILD = 20_000
+CASES_PER_CHILD = 10_000
+RETRY = 3
+"""Exit code of a child that ran out of memory after other cases: libraries leak. The case is read again in a new one."""
+
 SECONDS = 20
 """Time limit of one case."""
 
@@ -74,6 +77,9 @@ def child(first: int, last: int, seed: int, formats: Sequence[str], folder: Path
         signal.alarm(SECONDS)
         verdict = check(name, folder / "input" / seeds[name].target, seeds[name])
         signal.alarm(0)
+        exhausted = verdict.kind == "out of memory" or "start new thread" in verdict.detail
+        if exhausted and case > first:
+            sys.exit(RETRY)
         print(json.dumps([case, verdict.kind, verdict.detail[:400]]), file=say, flush=True)
 
 
@@ -194,6 +200,8 @@ def _run_child(begin: int, end: int, seed: int, formats: Sequence[str], tally: T
         last = errors.read().strip().splitlines()[-1:]
     if code == 0:
         return end
+    if code == RETRY:
+        return current
     if current == done:
         raise RuntimeError(f"the child failed before a case, with code {code}: {last}")
     kind = "timed out" if code == -signal.SIGALRM else "crashed"

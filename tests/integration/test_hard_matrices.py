@@ -17,11 +17,12 @@ CERTIFIED = ("exact", "auto", "remembered")
 """Algorithms whose certificates bound the angles of components."""
 
 ORTHONORMAL = (*CERTIFIED, "oja", "krasulina", "frequent_directions")
-"""Algorithms whose components are orthonormal after any number of steps; those of the others have length 1."""
+"""Algorithms whose components are orthonormal after any number of steps. Those of the others have length 1, but not of
+gha, whose players are not normalised."""
 
 REFUSED = {
     "one row": "minimum of 2 is required",
-    "denormal": r"the data has numbers of about 3e-309, .* divide it",
+    "denormal": "squares are beyond the range of float64: divide it",
 }
 """Matrices that every algorithm refuses, and the message."""
 
@@ -65,6 +66,8 @@ def assert_components(algorithm, pca):
         assert np.isfinite(one).all()
     assert (pca.explained_variance_ >= 0).all()
     products = pca.components_.astype(np.float64) @ pca.components_.T.astype(np.float64)
+    if algorithm == "gha":
+        return
     if algorithm not in ORTHONORMAL:
         products = np.diag(np.diag(products))
     np.testing.assert_allclose(products, np.eye(len(products)), atol=1e-5)
