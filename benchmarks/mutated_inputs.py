@@ -35,7 +35,7 @@ from benchmarks.mutations import Content, mutate
 
 CASES_PER_CHILD = 10_000
 RETRY = 3
-"""Exit code of a child that ran out of memory after other cases: libraries leak. The case is read again in a new one."""
+"""Exit code of a child that ran out of memory after other cases, because libraries leak. The case is read again."""
 
 SECONDS = 20
 """Time limit of one case."""

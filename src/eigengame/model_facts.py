@@ -38,10 +38,10 @@ def check_facts(facts: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> N
         raise ValueError(
             f"features_before is {facts['features_before']}, but components_ has {k, d}"
         )
-    for name, (valid, expected) in VALUES.items():
+    for name, (valid, described) in VALUES.items():
         if name in facts["parameters"] and not valid(facts["parameters"][name]):
             given = _shown(facts["parameters"][name])
-            raise ValueError(f"parameters: {name} is {given}, not {expected}")
+            raise ValueError(f"parameters: {name} is {given}, not {described}")
     _check("outcome", facts["outcome"], OUTCOME)
     _check("certificate", facts["certificate"], _certificate(k))
     for cluster in facts["certificate"].get("clusters", ()):

@@ -17,7 +17,7 @@ CERTIFIED = ("exact", "auto", "remembered")
 """Algorithms whose certificates bound the angles of components."""
 
 ORTHONORMAL = (*CERTIFIED, "oja", "krasulina", "frequent_directions")
-"""Algorithms whose components are orthonormal after any number of steps. Those of the others have length 1, but not of
+"""Algorithms whose components are orthonormal after any number of steps. Those of the others have length 1, except
 gha, whose players are not normalised."""
 
 REFUSED = {

@@ -44,7 +44,7 @@ def test_lists_of_lists_with_entries_outside_their_shape_are_refused():
 
 
 def test_row_pointers_that_fall_or_leave_the_entries_are_refused():
-    for place, value in ((3, 10**9), (3, -1), (50, 10**9), (0, 1)):
+    for place, value in ((3, 10**9), (3, -1), (50, 10**9), (50, 0), (0, 1)):
         bad = X.copy()
         bad.indptr[place] = value
         with pytest.raises(SourceError, match="outside its shape"):

@@ -120,7 +120,7 @@ def check_members(group: Any, name: str, max_bytes: int | None) -> None:
     for part, kinds in (("data", NUMBERS), ("indices", "iu"), ("indptr", "iu")):
         array = group[part]
         shape, dtype = getattr(array, "shape", None), getattr(array, "dtype", None)
-        if shape is None or len(shape) != 1 or dtype.kind not in kinds:
+        if shape is None or dtype is None or len(shape) != 1 or dtype.kind not in kinds:
             raise SourceError(
                 f"{name} is not a sparse matrix: {part} has shape {shape} and dtype {dtype}, where one axis of "
                 f"{'numbers' if part == 'data' else 'integers'} is expected; write it again."

@@ -159,7 +159,7 @@ class StoredMemberSource(ArrayFileSource):
         for begin in range(start, rows, size):
             end = min(begin + size, rows)
             values = self._stored_rows(begin, end, memory)
-            crc = zlib.crc32(memoryview(values).cast("B"), crc)
+            crc = zlib.crc32(values.data.cast("B"), crc)
             if end == rows:
                 self._compare_crc(crc)
             yield Block(to_native(values))
@@ -176,7 +176,7 @@ class StoredMemberSource(ArrayFileSource):
         for first in range(begin, end, CRC_STEP):
             part = np.empty(min(CRC_STEP, end - first), np.uint8)
             self._fill(part, first)
-            crc = zlib.crc32(part, crc)
+            crc = zlib.crc32(part.data, crc)
         return crc
 
     def _compare_crc(self, crc: int) -> None:
