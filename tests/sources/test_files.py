@@ -56,6 +56,15 @@ def test_npy_rows_are_read_block_by_block(tmp_path, monkeypatch):
     assert largest_read(source, monkeypatch) == 4 * X[0].nbytes
 
 
+@pytest.mark.parametrize("kind", ["f2", ">f2", "f8", ">f8", "?", "i1", ">i8", "u8", "longdouble"])
+def test_npy_and_npz_of_every_kind_of_number_are_read(tmp_path, kind):
+    rows = (4 * np.abs(X)).astype(kind)
+    np.savez(tmp_path / "x.npz", rows)
+    native = rows.astype(rows.dtype.newbyteorder("="))
+    assert_same_rows(as_source(saved(tmp_path / "x.npy", rows)), native)
+    assert_same_rows(as_source(tmp_path / "x.npz"), native)
+
+
 def test_some_columns_of_an_npy_file_are_read_without_the_others(tmp_path, monkeypatch):
     source = as_source(saved(tmp_path / "x.npy", X))
     for first, last in ((0, 2), (3, 5), (1, 5)):

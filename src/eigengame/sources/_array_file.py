@@ -115,7 +115,7 @@ class ArrayFileSource(StoredArraySource):
 
     def _fill(self, values: np.ndarray, position: int) -> None:
         """Read the numbers of a contiguous array from a position in the file."""
-        if self._file.read_into(memoryview(values).cast("B"), position):
+        if self._file.read_into(values.reshape(-1).view(np.uint8).data, position):
             return
         self._check_size()
         raise self._shrunk()  # it shrank and grew again

@@ -159,7 +159,7 @@ class StoredMemberSource(ArrayFileSource):
         for begin in range(start, rows, size):
             end = min(begin + size, rows)
             values = self._stored_rows(begin, end, memory)
-            crc = zlib.crc32(values.data.cast("B"), crc)
+            crc = zlib.crc32(values.reshape(-1).view(np.uint8).data, crc)
             if end == rows:
                 self._compare_crc(crc)
             yield Block(to_native(values))
