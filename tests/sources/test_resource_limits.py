@@ -1,6 +1,7 @@
 """Small files that unpack to gigabytes are refused before the memory is used."""
 
 import gzip
+import pickle
 import resource
 import subprocess
 import sys
@@ -141,6 +142,7 @@ def test_images_decoded_at_the_same_time_share_a_budget():
     assert most[0] == 2
     with budget.hold(99):  # alone
         assert budget._used == 10
+    assert pickle.loads(pickle.dumps(budget))._size == 10
 
 
 def test_postscript_named_png_does_not_reach_a_program(tmp_path, monkeypatch):

@@ -87,6 +87,9 @@ class Budget:
         self._size, self._used = size, 0
         self._changed = threading.Condition()
 
+    def __reduce__(self) -> tuple[type[Budget], tuple[int]]:
+        return Budget, (self._size,)  # locks cannot be pickled
+
     @contextlib.contextmanager
     def hold(self, needed: int) -> Iterator[None]:
         """Use some bytes."""
