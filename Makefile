@@ -6,10 +6,12 @@ BIN    := $(VENV)/bin
 WORKERS ?= 2
 # Neighbours stay together, for they share what is compiled; who is done first takes from the other.
 SPREAD := -n $(WORKERS) --dist worksteal
+# Cases of `make mutations`.
+CASES ?= 1000000
 # Experiments of `make reproduce`.
 NAMES ?= all
 
-.PHONY: help demo torch test test-slow lint format browser bench soundness reproduce docs clean
+.PHONY: help demo torch test test-slow lint format browser bench soundness mutations reproduce docs clean
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | column -t -s '	'
 
@@ -80,6 +82,10 @@ bench: $(VENV)/.installed-test  ## measure ourselves and our peers (an hour; res
 soundness: $(VENV)/.installed-test  ## check certificates against the truth on hostile problems (half an hour)
 	@echo "==> certificates against the truth; tables go to benchmarks/results/soundness.md"
 	@$(BIN)/python -m benchmarks.soundness
+
+mutations: $(VENV)/.installed-test  ## read a million mutated inputs of all formats (about an hour); CASES=100000 for fewer
+	@echo "==> mutated inputs, in child processes with limits"
+	@$(BIN)/python -m benchmarks.mutated_inputs --cases $(CASES) --processes $(WORKERS)
 
 reproduce: $(VENV)/.installed-plots  ## run the paper's experiments (an hour or more): NAMES="mnist synthetic" for some, QUICK=1 for a smoke test
 	@echo "==> running the experiments of the paper; results go to reproduction/output"

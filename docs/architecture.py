@@ -34,6 +34,7 @@ LAYERS: tuple[Mapping[str, str], ...] = (
     {"sources": "input formats: each source yields blocks of rows"},
     {"preparation": "transforms of rows while they are read"},
     {"solver": "one fit: plan, batches, passes, refinement, certificate, checkpoint, outcome"},
+    {"model_facts": "check of the content of a model file"},
     {
         "model": "application of fitted components: scores, reconstruction, likelihood",
         "model_file": "model files on disk",

@@ -72,7 +72,7 @@ def test_rows_of_reduced_precision_keep_float32_players():
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: play(Alpha(), [[1.0, np.nan]], k=1), r"rows\[0, 1\] is nan.*remove or fill"),
+        (lambda: play(Alpha(), [[1.0, np.nan]], k=1), r"rows\[0, 1\] is nan.*missing="),
         (lambda: play(Alpha(), [[np.inf, 1.0]], k=1), r"rows\[0, 0\] is inf"),
         (lambda: play(Alpha(), np.ones(5), k=1), r"rows has shape \(5,\).*reshape"),
         (lambda: play(Alpha(), np.ones((2, 2, 2, 2)), k=1), r"rows has shape \(2, 2, 2, 2\)"),

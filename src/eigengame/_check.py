@@ -140,7 +140,29 @@ def finite(name: str, array: np.ndarray | jax.Array, *, places: Places = None) -
     good = jnp.isfinite(array) if isinstance(array, jax.Array) else np.isfinite(array)
     if not good.all():
         where, value = _first_bad(good, array, places)
-        raise ValueError(f"{name}{where} is {value}: remove or fill NaN and infinite values first.")
+        raise ValueError(_not_finite(name, where, value))
+
+
+def finite_entries(name: str, rows: Any, *, first: int = 0) -> None:
+    """Raise ValueError with the index of the first stored NaN or infinity of CSR rows that begin at row `first`."""
+    good = np.isfinite(rows.data)
+    if not good.all():
+        entry = int(np.argmin(good))
+        row = int(np.searchsorted(rows.indptr, entry, side="right")) - 1
+        where = [first + row, int(rows.indices[entry])]
+        raise ValueError(_not_finite(name, where, rows.data[entry]))
+
+
+def _not_finite(name: str, where: list[int], value: Any) -> str:
+    """Return the message for a value that is not finite."""
+    if np.isnan(value):
+        return (
+            f"{name}{where} is nan, a missing value: give prepare(data, missing='mean') or missing='skip' "
+            "(--missing mean or --missing skip) to fill NaN or skip the row, or remove it."
+        )
+    return (
+        f"{name}{where} is {value}: infinite values are not missing values; remove or replace them."
+    )
 
 
 def fits(

@@ -10,8 +10,22 @@ import numpy as np
 from scipy import linalg
 from scipy.sparse import issparse
 
+from eigengame import _check
 from eigengame.linalg.products import full_product
 from eigengame.sources import Source
+
+
+def refuse_nonfinite(name: str, results: np.ndarray, rows: Any, first: int) -> None:
+    """Raise ValueError if rows, which begin at row `first`, contain NaN or infinity.
+
+    They are examined only if their results are not finite, which such a value always causes.
+    """
+    if np.isfinite(results).all():
+        return
+    if issparse(rows):
+        _check.finite_entries(name, rows, first=first)
+    else:
+        _check.finite(name, rows, places=range(first, first + len(rows)))
 
 
 class Model(NamedTuple):
@@ -47,14 +61,17 @@ class Model(NamedTuple):
         """
         there = jax.device_put(self.components) if source.on_device else None
         size = min(size, source.block_rows or size)
+        begin = 0
         for block in source.blocks(0, size):
             if there is None:
                 scores = self.project(block.values, whiten=whiten)
+                refuse_nonfinite(source.name, scores, block.values, begin)
             else:
                 scores = self._centred(np.asarray(full_product(block.values, there.T)), whiten)
             if block.weights is not None:
                 scores[block.weights == 0] = np.nan
             yield scores
+            begin += len(block)
 
     def _centred(self, scores: np.ndarray, whiten: bool) -> np.ndarray:
         """Return the scores of centred rows from those of plain rows."""

@@ -22,6 +22,7 @@ from eigengame._version import __version__
 from eigengame.algorithms import REGISTRY
 from eigengame.algorithms.remembered import RememberedState
 from eigengame.game.memory import Memory
+from eigengame.model_facts import check_facts
 from eigengame.preparation import Preparation
 from eigengame.solver.certificate import Certificate
 from eigengame.solver.clusters import Cluster
@@ -34,6 +35,7 @@ from eigengame.solver.probe_sums import ProbeSums
 from eigengame.solver.result import Result
 from eigengame.solver.stream import Stream
 from eigengame.sources import Layers
+from eigengame.sources._folders import without_folders
 
 FORMAT = 2
 """Files of format 1 have no digest."""
@@ -65,8 +67,16 @@ class ModelFileError(ValueError):
     """A file that is not a complete model; the message says which and what to do."""
 
 
-def save(estimator: Any, path: Any) -> Path:
-    """Write a fitted estimator. An existing file is replaced atomically."""
+def save(estimator: Any, path: Any, *, full_paths: bool = False) -> Path:
+    """Write a fitted estimator. An existing file is replaced atomically.
+
+    Parameters
+    ----------
+    estimator : EigenGamePCA
+    path : path
+    full_paths : bool
+        Whether to write the folders of the data.
+    """
     target = Path(path)
     if target.suffix != ".safetensors":
         raise ModelFileError(f"{target}: give a name that ends in .safetensors.")
@@ -105,7 +115,7 @@ def save(estimator: Any, path: Any) -> Path:
         "began": {name: _plain(value) for name, value in estimator._began.items()},
         "preparation": None if preparation is None else preparation.facts(),
         "features_before": None if preparation is None else preparation.width,
-        "provenance": provenance(estimator),
+        "provenance": provenance(estimator, full_paths=full_paths),
     }
     write_arrays(target, arrays, {KEY: json.dumps(facts)})
     return target
@@ -116,12 +126,19 @@ def load(kind: type, path: Any) -> Any:
     target = Path(path)
     arrays, facts = read(target)
     try:
+        check_facts(facts, arrays)
         return _rebuilt(kind, arrays, facts)
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, LookupError, ArithmeticError) as error:
         raise ModelFileError(
-            f"{target} lacks part of a model ({error}): it was written by eigengame "
-            f"{facts.get('version')}; write it again."
+            f"{target} lacks part of a model, or has a part that does not belong to it ({_described(error)}): it "
+            f"was written by eigengame {facts.get('version')}; write it again."
         ) from None
+
+
+def _described(error: Exception) -> str:
+    """Return the text of an error in one line, with its type if the text alone is not a sentence."""
+    lines = str(error).strip().splitlines() or [""]
+    return lines[0] if type(error) is ValueError else f"{type(error).__name__} {lines[0]}".strip()
 
 
 def read(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
@@ -163,7 +180,8 @@ def _refuse_implausible(arrays: dict[str, np.ndarray], facts: dict[str, Any]) ->
     components = arrays.get("components_", np.zeros((0, 1)))
     if components.ndim != 2:
         raise ValueError(f"components_ has shape {components.shape}")
-    route = str((facts.get("outcome") or {}).get("route"))
+    outcome = facts.get("outcome")
+    route = str(outcome.get("route") if isinstance(outcome, dict) else None)
     if route.split(",")[0] in REGISTRY.keys() - {"remembered"}:
         return  # the components of these algorithms are only nearly orthonormal
     products = components.astype(np.float64) @ components.T.astype(np.float64)
@@ -222,7 +240,13 @@ def _preparation(arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> Prepar
         for name, array in arrays.items()
         if name.startswith("preparation.")
     }
-    return Preparation.from_facts(facts["preparation"], own, facts["features_before"])
+    preparation = Preparation.from_facts(facts["preparation"], own, facts["features_before"])
+    width = preparation.width
+    for step in preparation.steps:
+        width = step.width(width)
+    if width != arrays["components_"].shape[1]:
+        raise ValueError(f"the preparation gives {width} features")
+    return preparation
 
 
 def _stream(arrays: dict[str, np.ndarray]) -> Stream:
@@ -259,11 +283,12 @@ def _certificate(facts: dict[str, Any]) -> Certificate:
     return Certificate(**arrays | {"clusters": clusters})
 
 
-def provenance(estimator: Any) -> dict[str, Any]:
-    """Return the provenance of a model: that of its file, or the present one."""
+def provenance(estimator: Any, *, full_paths: bool = False) -> dict[str, Any]:
+    """Return the provenance of a model: that of its file, or the present one, with or without folders."""
+    source, folders = getattr(estimator, "_source", None), getattr(estimator, "_folders", ())
     return getattr(estimator, "_provenance", None) or {
         "written": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "source": getattr(estimator, "_source", None),
+        "source": source if full_paths else without_folders(source, folders),
         "jax": jax.__version__,
         "device": jax.devices()[0].device_kind,
         "python": platform.python_version(),

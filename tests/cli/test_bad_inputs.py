@@ -184,3 +184,30 @@ def test_every_command_has_help_with_examples(run, command):
     assert f"eigengame {command}" in done.out.split("Examples:")[1]
     assert "--json" in done.out
     assert "--debug" in done.out
+
+
+def test_limits_on_memory_are_given_with_a_unit(run, x):
+    np.savez_compressed("x.npz", x)
+    assert_error(run("fit", "x.npz", "--max-bytes", "1K"), 1, "x.npz", "--max-bytes")
+    for text in ("many", "8Q", "-1", "0"):
+        assert_error(run("fit", "x.npz", f"--max-bytes={text}"), 2, "--max-bytes")
+    assert run("fit", "x.npz", "--max-bytes", "1M", "-k", K, "-o", "m.safetensors").code == 0
+
+
+def test_data_of_other_files_is_read_only_with_an_option(run, x):
+    h5py = pytest.importorskip("h5py")
+    with h5py.File("other.h5", "w") as file:
+        file["x"] = x
+    with h5py.File("x.h5", "w") as file:
+        file["x"] = h5py.ExternalLink("other.h5", "/x")
+    assert_error(run("fit", "x.h5", "--key", "x"), 1, "another file", "--external")
+    done = run("fit", "x.h5", "--key", "x", "--external", "-k", K, "-o", "m.safetensors")
+    assert done.code == 0
+
+
+def test_the_path_of_the_data_is_written_on_request(run, data):
+    folder = str(data.parent).encode()
+    run("fit", data, "-k", K, "-q", "-o", "name.safetensors")
+    assert folder not in Path("name.safetensors").read_bytes()
+    run("fit", data, "-k", K, "-q", "-o", "path.safetensors", "--full-paths")
+    assert folder in Path("path.safetensors").read_bytes()

@@ -72,3 +72,12 @@ def test_a_column_of_anndata_obs(tmp_path):
 def test_data_without_columns_is_rejected():
     with pytest.raises(ValueError, match="has no columns with names"):
         read_labels("kind", "data.npy")
+
+
+def test_labels_of_old_anndata_files_are_read_from_a_compound_table(tmp_path):
+    import h5py
+
+    kind = np.dtype([("index", "S4"), ("group", "S8")])
+    with h5py.File(tmp_path / "x.h5ad", "w") as file:
+        file["obs"] = np.array([(b"c0", b"left"), (b"c1", b"right")], kind)
+    assert list(read_labels("group", str(tmp_path / "x.h5ad"))) == ["left", "right"]

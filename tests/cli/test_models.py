@@ -17,7 +17,7 @@ from .conftest import ROWS, K
 def test_inspect_shows_components_and_their_origin(run, model, pca, data):
     done = run("inspect", model)
     assert done.code == 0
-    assert f"from 400 rows of {data}" in done.out
+    assert f"from 400 rows of {data.name}," in done.out
     assert f"{pca.explained_variance_[0]:.4g}" in done.out
     facts = json.loads(run("inspect", model, "--json").out)
     assert facts["parameters"]["n_components"] == K

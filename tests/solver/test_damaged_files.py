@@ -195,3 +195,39 @@ def test_models_of_every_kind_of_algorithm_are_read_again(tmp_path, algorithm):
     pca = EigenGamePCA(2, algorithm=algorithm, random_state=0).fit(table())
     again = EigenGamePCA.load(pca.save(tmp_path / "m.safetensors"))
     np.testing.assert_array_equal(again.components_, pca.components_)
+
+
+@pytest.mark.parametrize(
+    ("facts", "message"),
+    [
+        ({"features": "abcde"}, "features is 'abcde'"),
+        ({"features": ["a"]}, "features is"),
+        ({"alleles": 3}, "alleles is 3"),
+        ({"numbers": {}}, "noise_variance_ is missing"),
+        ({"outcome": "x"}, "outcome is 'x'"),
+        ({"outcome": {"outcome": "GUESSED", "route": "", "passes": 1}}, "outcome is 'GUESSED'"),
+        ({"provenance": {"written": 5}}, "written is 5"),
+        ({"layers": []}, "layers is"),
+        ({"layers": [{"name": "a", "shape": [9], "channels_last": True}]}, "5 features together"),
+        ({"unit": "x"}, "unit is 'x'"),
+        ({"preparation": [{"kind": "missing", "policy": "raise"}]}, "features_before is None"),
+        ({"parameters": {"tol": [1]}}, "parameters is"),
+        ({"parameters": {"tol": -1}}, "tol is -1"),
+    ],
+)
+def test_facts_that_do_not_belong_to_a_model_are_refused_when_it_is_loaded(
+    pca, tmp_path, facts, message
+):
+    path = edited(pca.save(tmp_path / "m.safetensors"), facts=facts)
+    with pytest.raises(ModelFileError, match=rf"m\.safetensors .*{message}.*write it again"):
+        EigenGamePCA.load(path)
+
+
+@pytest.mark.parametrize("name", ["mean_", "players", "singular_values_", "var_"])
+def test_arrays_of_another_shape_are_refused_when_a_model_is_loaded(pca, tmp_path, name):
+    def shorter(arrays):
+        arrays[name] = np.ascontiguousarray(arrays[name][..., :-1])
+
+    path = edited(pca.save(tmp_path / "m.safetensors"), shorter)
+    with pytest.raises(ModelFileError, match=rf"m\.safetensors .*{name}"):
+        EigenGamePCA.load(path)

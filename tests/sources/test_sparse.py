@@ -28,6 +28,30 @@ def test_entries_outside_the_shape_are_refused(form, place):
 
 
 @pytest.mark.parametrize("form", ["csr", "csc"])
+@pytest.mark.parametrize("place", [10**9, 50, -1])
+def test_pieces_of_a_stream_with_entries_outside_their_shape_are_refused(form, place):
+    bad = X.asformat(form).copy()
+    bad.indices[3] = place
+    with pytest.raises(SourceError, match=r"stream: the piece at row 50 is .* outside its shape"):
+        EigenGamePCA(2).fit([X, bad])
+
+
+def test_lists_of_lists_with_entries_outside_their_shape_are_refused():
+    bad = X.tolil().copy()
+    bad.rows[0], bad.data[0] = [10**6], [1.0]
+    with pytest.raises(SourceError, match="indices outside its shape"):
+        as_source(bad)
+
+
+def test_row_pointers_that_fall_or_leave_the_entries_are_refused():
+    for place, value in ((3, 10**9), (3, -1), (50, 10**9), (50, 0), (0, 1)):
+        bad = X.copy()
+        bad.indptr[place] = value
+        with pytest.raises(SourceError, match="outside its shape"):
+            as_source(bad)
+
+
+@pytest.mark.parametrize("form", ["csr", "csc"])
 def test_files_with_entries_outside_the_shape_are_refused(tmp_path, form):
     bad = X.asformat(form).copy()
     bad.indices[3] = 10**9

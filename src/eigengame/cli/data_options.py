@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from eigengame.cli.errors import print_message
-from eigengame.cli.options import options_in_panel, parse_sizes
+from eigengame.cli.options import options_in_panel, parse_bytes, parse_sizes
 
 _open_option = options_in_panel("Opening the data")
 _prepare_option = options_in_panel("Preparing the data")
@@ -62,11 +62,28 @@ class DataOptions:
         ),
     ] = None
 
+    max_bytes: Annotated[
+        str | None,
+        _open_option(
+            metavar="SIZE",
+            help="Largest memory for a part that is read as a whole, such as 8G: a compressed array or chunk "
+            "(default 4G), an image or a line of text (default 256M).",
+        ),
+    ] = None
+    external: Annotated[
+        bool,
+        _open_option(
+            "--external", help="Read data that an HDF5 file takes from other files, by links."
+        ),
+    ] = False
+
     def source_options(self) -> dict[str, Any]:
         """Return the options of `as_source`, except those that select columns."""
         size = None if self.image_size is None else parse_sizes(self.image_size, "--image-size")
         options: dict[str, Any] = {"key": self.key, "layer": self.layer, "header": self.header}
         options |= {"columns": self.raw_columns, "dtype": self.raw_dtype}
+        limit = None if self.max_bytes is None else parse_bytes(self.max_bytes, "--max-bytes")
+        options |= {"max_bytes": limit, "external": self.external or None}
         return _without_none(options | {"size": size, "grey": self.grey})
 
     def selected(self) -> tuple[list[str] | None, list[str] | None]:

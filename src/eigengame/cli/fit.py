@@ -15,6 +15,7 @@ from eigengame.cli.multihost import exit_if_host_lost, join_hosts
 from eigengame.cli.options import (
     Data,
     Force,
+    FullPaths,
     Json,
     Quiet,
     option_group,
@@ -63,6 +64,7 @@ def fit(
         float,
         _host_option(metavar="SECONDS", min=1, help="Time to wait for all processes to connect."),
     ] = 120.0,
+    full_paths: FullPaths = False,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
@@ -82,7 +84,7 @@ def fit(
         interrupts.check()
     if not is_first:
         return
-    pca.save(target)
+    pca.save(target, full_paths=full_paths)
     if json:
         seconds = time.perf_counter() - began
         print_json({"data": data, "output": target, "seconds": seconds} | model_summary(pca))

@@ -153,7 +153,7 @@ def fit_activations(
         dtype=precision,
         device=device or jax_device(),
         nonfinite=nonfinite,
-        name=f"activations of {model}",
+        name=f"activations of {Path(model).name}",
     )
     if list_layers:
         _print_layer_list(source.layers, json)

@@ -100,11 +100,12 @@ def _read_idx(path: Path) -> np.ndarray:
 def _text_column(path: Path, name: str, header: bool | str) -> list[str]:
     """Return a column of a text table with names."""
     from eigengame.sources import SourceError, _text_format
+    from eigengame.sources._memory import MAX_ITEM
 
-    form = _text_format.detect_format(str(path), header, "auto")
+    form = _text_format.detect_format(str(path), header, "auto", MAX_ITEM)
     index = _column_index(form.names or [], name, path)
     try:
-        lines = _text_format.read_lines(str(path), form, 0)
+        lines = _text_format.read_lines(str(path), form, 0, MAX_ITEM)
         return [line.fields[index] for line in lines]
     except _text_format.UNREADABLE as error:
         raise SourceError(
@@ -126,13 +127,20 @@ def _anndata_column(path: str, name: str) -> list[Any]:
     """Return a column of `obs` in an AnnData file."""
     import h5py
 
-    with h5py.File(path, "r") as file:
-        table = file["obs"]
-        _column_index([key for key in table if not key.startswith("_")], name, path)
-        column = table[name]
+    from eigengame.sources._hdf5_file import explain_damage, open_file
+    from eigengame.sources._hdf5_links import find
+
+    with open_file(path) as file, explain_damage(path):
+        table = find(file, "obs")
+        if isinstance(table, h5py.Dataset):  # one compound dataset, before 2019
+            _column_index(table.dtype.names or (), name, path)
+            return [one.decode() if isinstance(one, bytes) else one for one in table[name].tolist()]
+        _column_index([key for key in table or () if not key.startswith("_")], name, path)
+        column = find(table, name)
         if isinstance(column, h5py.Group):
-            categories = _as_list(column["categories"])
-            return [None if code < 0 else categories[code] for code in column["codes"][()]]
+            categories = _as_list(find(column, "categories"))
+            codes = find(column, "codes")[()]
+            return [None if code < 0 else categories[code] for code in codes]
         return _as_list(column)
 
 

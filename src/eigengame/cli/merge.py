@@ -53,7 +53,7 @@ def merge(
             raise ValueError(f"{path} cannot be merged with {models[0]}: {error}") from None
         for warning in caught:
             print(f"Warning: {path} and {models[0]}: {warning.message}", file=sys.stderr)
-    merged._source = {"name": " + ".join(map(str, models))}
+    merged._source = {"name": " + ".join(Path(model).name for model in models)}
     merged.save(output)
     if json:
         print_json({"output": output, "models": models} | model_summary(merged))

@@ -28,7 +28,22 @@ ModelFile = Annotated[
 ]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, for scripts.")]
+FullPaths = Annotated[
+    bool,
+    typer.Option("--full-paths", help="Write the path of DATA to the model, not only its name."),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Do not show progress.")]
+
+
+def parse_bytes(text: str, option: str) -> int:
+    """Return a number of bytes such as 500000000, 500M or 8G. K, M, G and T are powers of 1024."""
+    powers = {"K": 10, "M": 20, "G": 30, "T": 40}
+    number, letter = (text[:-1], text[-1].upper()) if text[-1:].isalpha() else (text, "")
+    if not number.isdecimal() or int(number) < 1 or letter not in {"", *powers}:
+        raise typer.BadParameter(
+            f"{text!r} is not a number of bytes: give one such as 500M or 8G.", param_hint=option
+        )
+    return int(number) << powers.get(letter, 0)
 
 
 def options_in_panel(title: str) -> Callable[..., Any]:

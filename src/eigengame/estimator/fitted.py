@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from eigengame import model_file
 from eigengame.dask.lazy import lazy_rows, lazy_scores
 from eigengame.estimator.inputs import checked_array, checked_source, is_lazy, is_other, to_numpy
-from eigengame.model import Model
+from eigengame.model import Model, refuse_nonfinite
 from eigengame.preparation import Preparation
 from eigengame.solver.result import Result
 from eigengame.sources import Layers
@@ -52,6 +52,7 @@ class FittedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     _preparation: Preparation | None = None
     _alleles: list[str] | None = None
     _source: Mapping[str, Any] | None = None
+    _folders: Sequence[str] = ()
     _provenance: Mapping[str, Any] | None = None
 
     def _set_result(self, result: Result) -> None:
@@ -102,18 +103,29 @@ class FittedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         check_is_fitted(self)
         if self._preparation is None and not is_other(X):
             return self._model().log_likelihood(checked_array(self, X, reset=False))
-        blocks, model = checked_source(self, X, reset=False).blocks(0, 4096), self._model()
-        return np.concatenate([model.log_likelihood(block.values) for block in blocks])
+        source, model = checked_source(self, X, reset=False), self._model()
+        found: list[np.ndarray] = []
+        for number, block in enumerate(source.blocks(0, 4096)):
+            found.append(model.log_likelihood(block.values))
+            refuse_nonfinite(source.name, found[-1], block.values, 4096 * number)
+        return np.concatenate(found)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return the mean log-likelihood of the rows."""
         return float(np.mean(self.score_samples(X)))
 
-    def save(self, path: Any) -> Path:
-        """Write the model to a `.safetensors` file and return its path. An existing file is replaced atomically."""
+    def save(self, path: Any, *, full_paths: bool = False) -> Path:
+        """Write the model to a `.safetensors` file and return its path. An existing file is replaced atomically.
+
+        Parameters
+        ----------
+        path : path
+        full_paths : bool
+            Whether the file contains the paths of the data. By default it contains their names without folders.
+        """
         check_is_fitted(self)
         # A copy of one moment: another thread may be in `partial_fit`.
-        return model_file.save(copy.copy(self), path)
+        return model_file.save(copy.copy(self), path, full_paths=full_paths)
 
     @classmethod
     def load(cls, path: Any) -> Self:

@@ -14,11 +14,12 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_array, validate_data
 
+from eigengame import _check
 from eigengame.sources import Source, SourceError, as_source, is_paths, is_table, library_of
 from eigengame.sources._alleles import refuse_other_alleles
 from eigengame.sources.device_array import DeviceArray, on_device
 from eigengame.sources.iterators import tensor_to_numpy
-from eigengame.sources.sparse import check_indices
+from eigengame.sources.sparse import checked_csr
 
 SMALL = 2**18
 """Largest size of data that is fitted in float64, at negligible cost."""
@@ -27,15 +28,31 @@ LAZY = ("dask", "dask_expr")
 """Libraries whose arrays and frames are computed on demand."""
 
 
-def checked_array(estimator: Any, X: Any, **options: Any) -> Any:
-    """Return an array or CSR matrix, checked by scikit-learn, which also sets the feature attributes."""
-    return validate_data(
+def checked_array(estimator: Any, X: Any, *, finite: bool = True, **options: Any) -> Any:
+    """Return an array or CSR matrix, checked by scikit-learn, which also sets the feature attributes.
+
+    NaN and infinity are refused here unless `finite` is False: the message of scikit-learn has no place, and
+    recommends other estimators.
+    """
+    array = validate_data(
         estimator,
         to_numpy(X),
         accept_sparse="csr",
         dtype=[np.float64, np.float32, np.float16, np.uint8, np.int8, np.int16],
+        ensure_all_finite=False,
         **options,
     )
+    if finite:
+        refuse_nonfinite("X", array)
+    return array
+
+
+def refuse_nonfinite(name: str, rows: Any, first: int = 0) -> None:
+    """Raise ValueError if dense or CSR rows, which begin at row `first`, contain NaN or infinity."""
+    if sparse.issparse(rows):
+        _check.finite_entries(name, rows, first=first)
+    else:
+        _check.finite(name, rows, places=range(first, first + len(rows)))
 
 
 def checked_source(
@@ -70,7 +87,7 @@ def checked_source(
             X,
             reset=reset,
             ensure_min_samples=least,
-            ensure_all_finite=not (streamed and large),
+            finite=not (streamed and large),
         )
         return as_source(array)
     data = X if is_other(X) else to_numpy(X)
@@ -204,14 +221,13 @@ def to_numpy(X: Any) -> Any:
     if hasattr(X, "detach"):
         return tensor_to_numpy(X)
     if sparse.issparse(X):
-        check_indices(X, "X")
+        rows = checked_csr(X, "X")
+        return X if X.format == "csr" else rows
     if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
         raise SourceError(
             f"X is a masked array with {np.ma.count_masked(X)} masked numbers, which would be read as data: "
             "pass X.filled(np.nan) to prepare(..., missing='mean')."
         )
-    if sparse.issparse(X) and X.format != "csr":
-        return X.tocsr()
     if library_of(X) in ("pandas", "polars") and hasattr(X, "columns"):
         from eigengame.sources.frames import without_index
 

@@ -46,6 +46,7 @@ from eigengame.solver.solve import found_in_stream
 from eigengame.solver.streaming import begin, one_pass
 from eigengame.sources import Source
 from eigengame.sources._alleles import refuse_other_alleles
+from eigengame.sources._folders import folders_of
 
 
 class EigenGamePCA(CallbackSupport, FittedPCA):
@@ -213,7 +214,11 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
                 call(watchers, "begin", {"source": source.name, "shape": source.shape})
                 with precision(options.dtype):
                     result = self._fit(problem, executor, watchers)
-                about = {"_source": source.fingerprint(), "_preparation": preparation_of(source)}
+                about = {
+                    "_source": source.fingerprint(),
+                    "_folders": folders_of(source),
+                    "_preparation": preparation_of(source),
+                }
                 change.commit(attributes_of(result) | about | {"layers_": source.layers})
                 call(watchers, "end", self.outcome_)
             finally:

@@ -72,7 +72,7 @@ class Missing(PreparationStep):
             raise BadValue(
                 block,
                 missing,
-                "which is missing: give missing='mean' or 'skip', or leave out the row.",
+                "which is missing: give missing='mean' or 'skip' (--missing), or leave out the row.",
             )
         values, numbers = block.values, stored(block.values)
         if self.policy == "mean":

@@ -285,13 +285,17 @@ def refuse_unless_finite(batches: Batches, scatter: Any) -> None:
             refuse_nonfinite_rows(source, block.values, begin)
             begin += len(block)
             continue
-        values = block.values.data if source.sparse else np.asarray(block.values)
-        _check.finite(source.name, values, places=range(begin, begin + max(len(values), 1)))
+        if source.sparse:
+            _check.finite_entries(source.name, block.values, first=begin)
+        else:
+            places = range(begin, begin + max(len(block), 1))
+            _check.finite(source.name, np.asarray(block.values), places=places)
         begin += len(block)
     largest = np.finfo(scatter.dtype).max
     raise ValueError(
         f"{source.name} has NaN or infinite numbers, or numbers whose squares add up to more than {largest:.2g}: "
-        "remove or fill them, or divide the data by its largest number."
+        "give prepare(data, missing='mean') or missing='skip' (--missing) for NaN, remove infinite numbers, or "
+        "divide the data by its largest number."
     )
 
 

@@ -21,6 +21,9 @@ from eigengame.solver.rounding import Rounding
 PASSES = 5
 """Largest number of passes for a certificate."""
 
+NOT_FINITE = "infs or NaNs"
+"""Text of SciPy's error for an array that is not finite."""
+
 
 def certify_model(
     problem: Problem, model: Result, executor: Executor, watchers: Sequence[Watcher] = ()
@@ -63,4 +66,11 @@ def certify_model(
         dtype=options.dtype,
         in_float64=not source.on_device,
     )
-    return certify(goal, model.players)
+    try:
+        return certify(goal, model.players)
+    except ValueError as error:
+        if NOT_FINITE in str(error):
+            goal.passes.refuse_unless_finite(
+                np.full(d, np.nan)
+            )  # raises with the place in the data
+        raise

@@ -83,12 +83,19 @@ def in_range(variances: np.ndarray, unit: float) -> np.ndarray:
     """Return variances in the units of the data; raise ValueError if float64 cannot represent them."""
     with np.errstate(over="ignore", under="ignore"):
         found = variances * unit * unit
-    if ((variances > 0) & (found == 0)).any() or not np.isfinite(found).all():
-        raise ValueError(
-            f"the data has numbers of about {unit:.1g}, whose squares are beyond the range of float64: "
-            "divide it by a number of that size."
-        )
+    largest = found.max(initial=0)
+    # A variance below the normal numbers has few digits.
+    few_digits = 0 < largest < np.finfo(np.float64).tiny
+    if ((variances > 0) & (found == 0)).any() or not np.isfinite(found).all() or few_digits:
+        raise _out_of_range(unit)
     return found
+
+
+def _out_of_range(unit: float) -> ValueError:
+    return ValueError(
+        f"the data has numbers of about {unit:.1g}, whose squares are beyond the range of float64: divide it by a "
+        "number of that size."
+    )
 
 
 def frame_of(
@@ -151,11 +158,16 @@ def _far_mean(block: np.ndarray, of_all: Callable[[np.ndarray], np.ndarray]) -> 
 
 
 def _unit(sizes: np.ndarray, dtype: Any) -> float:
-    """Return the power of two next to the largest size, or 1 if squares stay in range without it."""
+    """Return the power of two next to the largest size, or 1 if squares stay in range without it.
+
+    Raise ValueError if float64 cannot represent its square: no variance could be stated.
+    """
     largest = float(sizes.max(initial=0))
     if not (math.isfinite(largest) and largest > 0):
         return 1.0
     power = math.frexp(largest)[1]
+    if not -1022 <= 2 * power < 1024:
+        raise _out_of_range(largest)
     return 1.0 if abs(power) <= UNSCALED[np.dtype(dtype)] else math.ldexp(1.0, power)
 
 

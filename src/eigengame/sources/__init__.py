@@ -94,6 +94,7 @@ def as_source(data: Any, **options: Any) -> Source:
     if isinstance(data, (str, os.PathLike)):
         source = _open_path(os.fspath(data), options)
         source.opened_from = (_absolute(os.fspath(data)), options)
+        source.given_path = os.fspath(data)
         return source
     if issparse(data):
         return _open("sparse:SparseSource", data, {"name": "X"} | options)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from eigengame.sources._arrow_errors import explained
 from eigengame.sources._base import Block, Source, SourceError, rechunk
 from eigengame.sources._digest import digest_of_blocks, digest_of_files
 from eigengame.sources._index_columns import schema_index_positions, warn_omitted
@@ -95,6 +96,8 @@ class ArrowSource(Source):
         if rows == 0:
             raise SourceError(f"{name} has columns but no rows.")
         assert layout.width is not None
+        if not layout.width:
+            raise SourceError(f"{name} has no features: its lists are empty.")
         warn_omitted(name, layout.omitted)
         self.name, self.again = name, again
         self.shape, self.dtype = (rows, layout.width), layout.dtype
@@ -113,7 +116,9 @@ class ArrowSource(Source):
         for batch in batches:
             skipped = min(max(start - row, 0), batch.num_rows)
             if skipped < batch.num_rows:
-                yield to_block(batch.slice(skipped), self.layout, self.name, row + skipped)
+                with explained(f"{self.name}: the rows from row {row + skipped} on cannot be read"):
+                    block = to_block(batch.slice(skipped), self.layout, self.name, row + skipped)
+                yield block
             row += batch.num_rows
 
     def fingerprint(self) -> dict[str, Any]:
@@ -192,23 +197,6 @@ def to_block(batch: pa.RecordBatch, layout: ArrowLayout, name: str, row: int) ->
         return Block(values)
     weights = _to_numpy(batch.column(layout.weights), np.dtype(np.float64))
     return Block(values, check_weights(weights, name, row))
-
-
-def explain_errors(batches: Iterable[Any], where: str) -> Iterator[Any]:
-    """Yield the batches; turn an error while reading into a `SourceError` that names the row."""
-    import pyarrow as pa
-
-    rows = 0
-    try:
-        for batch in batches:
-            yield batch
-            rows += batch.num_rows
-    except (pa.ArrowException, OSError, EOFError) as error:
-        first_line = (str(error) or type(error).__name__).splitlines()[0]
-        raise SourceError(
-            f"{where} cannot be read beyond row {rows} ({first_line}): it is damaged or incomplete; write it "
-            "again."
-        ) from error
 
 
 def numpy_dtype(kind: pa.DataType) -> np.dtype | None:

@@ -52,6 +52,13 @@ def list_items(items: Iterable[Any], most: int = 8) -> str:
     return ", ".join(texts[:most]) + more
 
 
+def one_line(error: BaseException, most: int = 200) -> str:
+    """Return the first line of an error, shortened, or its type if it has no text."""
+    lines = str(error).strip().splitlines()
+    text = lines[0].rstrip(".: ") if lines else type(error).__name__
+    return text if len(text) <= most else f"{text[:most]}..."
+
+
 class SourceError(ValueError):
     """Data that cannot be read as rows of numbers. The message gives the place and a fix."""
 
@@ -98,6 +105,8 @@ class Source(abc.ABC):
     opened_from : tuple of (str, dict), optional
         Path and options that the source was opened with. If set, the source is pickled as these two, and
         the receiving process opens the path itself.
+    given_path : str, optional
+        Path or address as the user gave it. Names begin with it.
     on_device : bool
         Whether blocks are JAX arrays in `dtype`, with zeros in rows of weight 0. The memory of a block may
         be reused once `DEVICE_BUFFERS` further blocks are requested, so its reader must have finished by
@@ -121,6 +130,7 @@ class Source(abc.ABC):
     read_row_ids: Callable[[], Sequence[str] | None] | None = None
     coordinates: Mapping[str, np.ndarray] | None = None
     opened_from: tuple[str, dict[str, Any]] | None = None
+    given_path: str | None = None
     on_device: bool = False
     block_rows: int | None = None
     layers: Layers | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import contextlib
+import math
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from eigengame.sources._base import Block, SourceError, rechunk
+from eigengame.sources._memory import check_limit
 from eigengame.sources._stored_arrays import StoredArraySource, to_native
 
 MAX_SPAN_BYTES = 2**28
@@ -29,10 +31,15 @@ class ChunkedArraySource(StoredArraySource):
         As in `StoredArraySource`.
     chunks : tuple of int or None
         Shape of a chunk.
+    max_bytes : int, optional
+        Largest size of a chunk. Defaults to 4 GiB.
     """
 
-    def __init__(self, name: str, shape: Any, dtype: Any, chunks: Any) -> None:
+    def __init__(
+        self, name: str, shape: Any, dtype: Any, chunks: Any, max_bytes: int | None = None
+    ) -> None:
         super().__init__(name, shape, dtype)
+        check_chunk(name, chunks, dtype, max_bytes)
         max_rows = max(MAX_SPAN_BYTES // (self.shape[1] * self.dtype.itemsize), 1)
         self.chunk = min(int(chunks[0]), max_rows) if chunks else 1
 
@@ -89,6 +96,21 @@ class ChunkedArraySource(StoredArraySource):
                 f"{self.name}: rows {begin} to {end} cannot be read ({error}): "
                 f"{self.failure_cause(array)}."
             ) from error
+
+
+def check_chunk(name: str, chunks: Any, dtype: Any, max_bytes: int | None) -> None:
+    """Raise if a chunk, which is read as a whole, is empty or too large."""
+    lengths = [int(length) for length in chunks or ()]
+    if any(length < 1 for length in lengths):
+        raise SourceError(
+            f"{name} is damaged: its chunks have shape {tuple(lengths)}; write it again."
+        )
+    check_limit(
+        math.prod(lengths) * np.dtype(dtype).itemsize,
+        f"{name}: a chunk of shape {tuple(lengths)}",
+        "write it with smaller chunks",
+        max_bytes,
+    )
 
 
 def chunk_spans(start: int, rows: int, size: int, chunk: int) -> Iterator[tuple[int, int]]:

@@ -118,11 +118,3 @@ def list_arrays(found: Mapping[str, ArrayInfo]) -> str:
     if len(found) > MAX_LISTED:
         lines.append(f"and {len(found) - MAX_LISTED} more")
     return ", ".join(lines) or "nothing"
-
-
-def aligned_empty(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
-    """Return an uninitialised array aligned to 64 bytes, which JAX on a CPU uses without a copy."""
-    size = math.prod(shape) * np.dtype(dtype).itemsize
-    memory = np.empty(size + 64, np.uint8)
-    begin = -memory.ctypes.data % 64
-    return memory[begin : begin + size].view(dtype).reshape(shape)

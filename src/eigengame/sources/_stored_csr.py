@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from eigengame.sources._base import Block, RandomAccess, SourceError
+from eigengame.sources._base import Block, RandomAccess, SourceError, one_line
+from eigengame.sources._chunked_array import check_chunk
 from eigengame.sources._file_source import FileSource
-from eigengame.sources._stored_arrays import flat_shape
+from eigengame.sources._memory import check_limit
+from eigengame.sources._stored_arrays import NUMBERS, flat_shape
 from eigengame.sources.sparse import most_entries
 
 
@@ -27,6 +29,8 @@ class StoredCsrSource(FileSource, RandomAccess):
     feature_names : sequence of str, optional
     path, key : str, optional
         File, and the place of the group in it, for the fingerprint.
+    max_bytes : int, optional
+        Largest size of the row pointers, and of a chunk. Defaults to 4 GiB.
     """
 
     sparse = True
@@ -40,12 +44,14 @@ class StoredCsrSource(FileSource, RandomAccess):
         feature_names: Sequence[str] | None = None,
         path: str | None = None,
         key: str | None = None,
+        max_bytes: int | None = None,
     ) -> None:
         self._open_group, self.name, self.path, self.key = open_group, name, path, key
         with open_group() as group:
+            check_members(group, name, max_bytes)
             self.shape = flat_shape(name, shape, group["data"].dtype)
             self.dtype = np.dtype(group["data"].dtype).newbyteorder("=")
-            self._pointers = np.asarray(group["indptr"][:], np.int64)
+            self._pointers = np.asarray(read_member(group["indptr"], name), np.int64)
             entries = min(group["data"].shape[0], group["indices"].shape[0])
         rows, features = self.shape
         steps = np.diff(self._pointers)
@@ -107,6 +113,37 @@ class StoredCsrSource(FileSource, RandomAccess):
     def fingerprint(self) -> dict[str, Any]:
         """Return shape, dtype, number of entries, and the file's size and time."""
         return super().fingerprint() | {"entries": int(self._pointers[-1])}
+
+
+def check_members(group: Any, name: str, max_bytes: int | None) -> None:
+    """Raise if the three arrays of a sparse matrix have other kinds of numbers, or need too much memory."""
+    for part, kinds in (("data", NUMBERS), ("indices", "iu"), ("indptr", "iu")):
+        array = group[part]
+        shape, dtype = getattr(array, "shape", None), getattr(array, "dtype", None)
+        if shape is None or dtype is None or len(shape) != 1 or dtype.kind not in kinds:
+            raise SourceError(
+                f"{name} is not a sparse matrix: {part} has shape {shape} and dtype {dtype}, where one axis of "
+                f"{'numbers' if part == 'data' else 'integers'} is expected; write it again."
+            )
+        check_chunk(f"{name}/{part}", array.chunks, dtype, max_bytes)
+    check_limit(
+        group["indptr"].size * 8,
+        f"{name}: its row pointers must be in memory, which",
+        "split it into files of fewer rows",
+        max_bytes,
+    )
+
+
+def read_member(array: Any, name: str) -> np.ndarray:
+    """Return all numbers of an array in a file."""
+    try:
+        return np.asarray(array[:])
+    except MemoryError:
+        raise
+    except Exception as error:  # codecs raise errors of any type
+        raise SourceError(
+            f"{name} cannot be read ({one_line(error)}): it is damaged, or its codec is missing."
+        ) from error
 
 
 class ChunkReader:

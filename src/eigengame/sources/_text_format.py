@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import csv
 import gzip
-import io
-import re
 import zlib
 from collections.abc import Iterator, Sequence
 from typing import IO, Any, NamedTuple, cast
@@ -14,6 +12,7 @@ from typing import IO, Any, NamedTuple, cast
 import numpy as np
 
 from eigengame.sources._base import SourceError
+from eigengame.sources._memory import size_text
 from eigengame.sources._paths import open_binary
 from eigengame.sources._table_columns import Column
 from eigengame.sources._text_fields import is_text
@@ -21,6 +20,9 @@ from eigengame.sources._text_header import has_header
 
 SAMPLE_LINES = 64
 """Lines at the beginning from which the format is detected."""
+
+FIELD_BYTES = 64
+"""Memory of a field as text, above its characters."""
 
 DELIMITERS = (",", "\t", ";", "|")
 
@@ -80,7 +82,7 @@ def open_text(path: str) -> Iterator[IO[bytes]]:
         yield file
 
 
-def detect_format(path: str, header: Any, delimiter: str) -> TextFormat:
+def detect_format(path: str, header: Any, delimiter: str, limit: int) -> TextFormat:
     """Detect the format of a text table from its first lines.
 
     Parameters
@@ -89,8 +91,10 @@ def detect_format(path: str, header: Any, delimiter: str) -> TextFormat:
     header : bool or "auto"
         Whether the first line holds names; see `has_header`.
     delimiter : str or "auto"
+    limit : int
+        Largest memory for one line and its fields, in bytes.
     """
-    numbers, lines = _first_lines(path)
+    numbers, lines = _first_lines(path, limit)
     if not lines:
         raise SourceError(f"{path} is empty: it has no line with fields.")
     delimiter = _detect_delimiter(lines[0]) if delimiter == "auto" else delimiter
@@ -135,11 +139,11 @@ def split_line(line: str, delimiter: str) -> list[str]:
     return next(csv.reader([line], delimiter=delimiter), [""])
 
 
-def read_lines(path: str, form: TextFormat, row: int) -> Iterator[Line]:
-    """Yield the lines of the rows from `row` on."""
+def read_lines(path: str, form: TextFormat, row: int, limit: int) -> Iterator[Line]:
+    """Yield the lines of the rows from `row` on; raise if one is too long."""
     rows = 0
     with open_text(path) as file:
-        for number, raw in enumerate(file, start=1):
+        for number, raw in enumerate(_raw_lines(file, path, limit), start=1):
             if number <= form.skipped or not raw.strip():
                 continue
             if rows >= row:
@@ -170,50 +174,44 @@ def _wrong_length(path: str, line: Line, width: int, delimiter: str) -> str:
     )
 
 
-class CollapsedBlanks(io.RawIOBase):
-    """Text with each run of blanks and tabs replaced by one blank, and none at the ends of lines.
+def _raw_lines(file: IO[bytes], path: str, limit: int) -> Iterator[bytes]:
+    """Yield the lines of a file; raise if a line and its fields need more than `limit` bytes."""
+    number = 0
+    while raw := file.readline(limit + 1):
+        number += 1
+        fields = max(raw.count(mark) for mark in (b",", b"\t", b";", b"|", b" "))
+        if len(raw) + FIELD_BYTES * fields > limit:
+            raise too_long(path, number, limit)
+        yield raw
 
-    Parameters
-    ----------
-    file : binary file
-        At the beginning of a line.
+
+def too_long(path: str, number: int | None, limit: int) -> SourceError:
+    """Return the error for a line that needs too much memory."""
+    where = "a line" if number is None else f"line {number}"
+    return SourceError(
+        f"{path}: {where} and its fields need more than the limit of {size_text(limit)}: it is damaged or not a "
+        "text table. If such long lines are right, give max_bytes= to as_source (--max-bytes)."
+    )
+
+
+def _first_lines(path: str, limit: int) -> tuple[list[int], list[str]]:
+    """Return numbers and texts of the first lines, without empty lines and leading comments.
+
+    The sample ends early if the lines together need more than the limit.
     """
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file, self._rest, self._ready = file, b"", b""
-
-    def readable(self) -> bool:
-        """Return True."""
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        """Fill a buffer, and return the number of bytes."""
-        while not self._ready:
-            chunk = self._file.read(2**20)
-            if not chunk and not self._rest:
-                return 0
-            whole, end, rest = (self._rest + chunk).rpartition(b"\n")
-            lines, self._rest = (whole + end, rest) if chunk else (self._rest, b"")
-            single = re.sub(rb"[ \t]+", b" ", lines)
-            self._ready = re.sub(rb"(?m)^ | (?=\r?$)", b"", single)
-        count = min(len(buffer), len(self._ready))
-        buffer[:count], self._ready = self._ready[:count], self._ready[count:]
-        return count
-
-
-def _first_lines(path: str) -> tuple[list[int], list[str]]:
-    """Return numbers and texts of the first lines, without empty lines and leading comments."""
     numbers: list[int] = []
     lines: list[str] = []
+    total = 0
     try:
         with open_text(path) as file:
-            for number, raw in enumerate(file, start=1):
+            for number, raw in enumerate(_raw_lines(file, path, limit), start=1):
                 line = raw.decode("utf-8-sig" if number == 1 else "utf-8", "replace").rstrip("\r\n")
                 if not line.strip() or (not lines and line.lstrip().startswith("#")):
                     continue
                 numbers.append(number)
                 lines.append(line)
-                if len(lines) == SAMPLE_LINES:
+                total += len(line) + FIELD_BYTES * line.count(_detect_delimiter(line))
+                if len(lines) == SAMPLE_LINES or (len(lines) > 1 and total > limit // 4):
                     break
     except UNREADABLE as error:
         raise SourceError(

@@ -13,11 +13,19 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from eigengame.sources._base import Source, SourceError, list_items
-from eigengame.sources._memory import check_free_memory
-from eigengame.sources._stored_csr import StoredCsrSource
+from eigengame.sources._base import Source, SourceError, list_items, one_line
+from eigengame.sources._hdf5_file import (
+    SPARSE,
+    decode_string,
+    decode_strings,
+    explain_damage,
+    open_file,
+)
+from eigengame.sources._hdf5_links import find
+from eigengame.sources._memory import check_memory
+from eigengame.sources._stored_csr import StoredCsrSource, check_members, read_member
 from eigengame.sources.arrays import ArraySource
-from eigengame.sources.hdf5 import Hdf5Source, Opener, decode_string, decode_strings, open_file
+from eigengame.sources.hdf5 import Hdf5Source, Opener
 from eigengame.sources.sparse import SparseSource
 
 RAW = "raw"
@@ -25,7 +33,11 @@ RAW = "raw"
 
 
 def open_h5ad(
-    path: str | os.PathLike[str], layer: str | None = None, name: str | None = None
+    path: str | os.PathLike[str],
+    layer: str | None = None,
+    name: str | None = None,
+    external: bool = False,
+    max_bytes: int | None = None,
 ) -> Source:
     """Return the rows of a matrix in an `.h5ad` file, read in blocks.
 
@@ -35,6 +47,8 @@ def open_h5ad(
     layer : str, optional
         Name of a layer; "raw" means `raw.X`. Defaults to X.
     name : str, optional
+    external, max_bytes
+        As in `open_hdf5`. `max_bytes` also limits a matrix that is stored by columns.
 
     Notes
     -----
@@ -42,15 +56,16 @@ def open_h5ad(
     in memory, which needs twice its size.
     """
     found = os.fspath(path)
-    with open_file(found) as file:
-        key, names = _layer_key(file, layer, found), None
-        with contextlib.suppress(KeyError):
-            names = index_names(file[f"{RAW}/var" if key.startswith(f"{RAW}/") else "var"])
-        source = _from_node(
-            file[key], functools.partial(open_file, found, key), name or f"{found}:{key}", found
-        )
-        if "obs" in file:
-            source.read_row_ids = functools.partial(_cell_names, found)
+    with open_file(found) as file, explain_damage(found):
+        key, names = _layer_key(file, layer, found, external), None
+        node = find(file, key, external=external, members=SPARSE)
+        table = f"{RAW}/var" if key.startswith(f"{RAW}/") else "var"
+        if find(file, table, external=external) is not None:
+            names = index_names(file, table, external)
+        opener = functools.partial(open_file, found, key, external=external)
+        source = _from_node(node, opener, name or f"{found}:{key}", found, max_bytes)
+        if find(file, "obs", external=external) is not None:
+            source.read_row_ids = functools.partial(_cell_names, found, external)
     return _set_names(source, names)
 
 
@@ -101,28 +116,31 @@ def _as_texts(names: Any) -> list[str]:
     return [str(one) for one in names]
 
 
-def _cell_names(path: str) -> list[str] | None:
+def _cell_names(path: str, external: bool = False) -> list[str] | None:
     """Return the names of the cells in a file, if it has any."""
-    with open_file(path) as file, contextlib.suppress(KeyError, StopIteration):
-        return index_names(file["obs"])
-    return None
+    with open_file(path) as file, explain_damage(path):
+        return index_names(file, "obs", external)
 
 
-def index_names(var: Any) -> list[str]:
-    """Return the index of an annotation table in a file, in any version of the format."""
+def index_names(place: Any, key: str, external: bool = False) -> list[str] | None:
+    """Return the index of an annotation table in a file, in any version of the format; None if it has none."""
     import h5py
 
+    def member(group: Any, name: str) -> Any:
+        return find(group, name, external=external)
+
+    var = member(place, key)
     if isinstance(var, h5py.Dataset):  # one compound dataset, before 2019
         fields = var.dtype.names or ()
-        index = next(field for field in ("index", "_index", *fields) if field in fields)
-        return decode_strings(var[index])
-    index = var[decode_string(var.attrs.get("_index", "_index"))]
+        first = next((field for field in ("index", "_index", *fields) if field in fields), None)
+        return None if first is None else decode_strings(var[first])
+    index = member(var, decode_string(var.attrs.get("_index", "_index")))
     if isinstance(index, h5py.Group):  # categories, or strings with missing values
-        if "categories" in index:
-            categories = np.asarray(decode_strings(index["categories"]))
-            return [str(one) for one in categories[index["codes"][:]]]
-        index = index["values"]
-    return decode_strings(index[:])
+        if member(index, "categories") is not None:
+            categories = np.asarray(decode_strings(member(index, "categories")))
+            return [str(one) for one in categories[member(index, "codes")[:]]]
+        index = member(index, "values")
+    return None if index is None else decode_strings(index[:])
 
 
 def _from_backed(data: Any, name: str) -> Source:
@@ -138,12 +156,14 @@ def _from_backed(data: Any, name: str) -> Source:
     return _from_node(node, lambda: contextlib.nullcontext(node), name, path)
 
 
-def _from_node(node: Any, open_node: Opener, name: str, path: str | None) -> Source:
+def _from_node(
+    node: Any, open_node: Opener, name: str, path: str | None, max_bytes: int | None = None
+) -> Source:
     """Return the source of a matrix in a file: a dataset, or a group with a sparse encoding."""
     import h5py
 
     if isinstance(node, h5py.Dataset):
-        return Hdf5Source(open_node, name, path, node.name)
+        return Hdf5Source(open_node, name, path, node.name, max_bytes)
     # Files from before 2020 have h5sparse_format and h5sparse_shape.
     encoding = decode_string(node.attrs.get("encoding-type", node.attrs.get("h5sparse_format", "")))
     shape = node.attrs.get("shape", node.attrs.get("h5sparse_shape"))
@@ -156,40 +176,47 @@ def _from_node(node: Any, open_node: Opener, name: str, path: str | None) -> Sou
     if not rows or not features:
         raise SourceError(f"{name} has no {'features' if rows else 'rows'}: its shape is {shape}.")
     if encoding.startswith("csr"):
-        return StoredCsrSource(open_node, (rows, features), name, path=path, key=node.name)
-    return _convert_csc(node, (rows, features), name, path)
+        return StoredCsrSource(
+            open_node, (rows, features), name, path=path, key=node.name, max_bytes=max_bytes
+        )
+    return _convert_csc(node, (rows, features), name, path, max_bytes)
 
 
-def _convert_csc(group: Any, shape: tuple[int, int], name: str, path: str | None) -> SparseSource:
+def _convert_csc(
+    group: Any, shape: tuple[int, int], name: str, path: str | None, max_bytes: int | None
+) -> SparseSource:
     """Return the source of a CSC matrix of a file, converted to CSR in memory."""
-    parts = [group[part] for part in ("data", "indices", "indptr")]
-    check_free_memory(
-        2 * sum(part.size * part.dtype.itemsize for part in parts),
+    check_members(group, name, max_bytes)
+    parts = [group[part] for part in SPARSE]
+    check_memory(
+        2 * sum(part.size * part.dtype.itemsize for part in parts) + 16 * shape[0],
         f"{name} is stored by columns (CSC): converting it to rows",
         "write it as CSR, for example by adata.X = adata.X.tocsr()",
+        max_bytes,
     )
+    arrays = tuple(read_member(part, name) for part in parts)
     try:
-        by_columns = sparse.csc_array(tuple(part[:] for part in parts), shape=shape)
-    except (OSError, ValueError) as error:
+        by_columns = sparse.csc_array(arrays, shape=shape)
+    except (TypeError, ValueError) as error:
         raise SourceError(
-            f"{name} cannot be read ({error}): it is damaged, or its codec is missing."
+            f"{name} is not a sparse matrix of shape {shape} ({one_line(error)}): it is damaged; write it again."
         ) from error
     source = SparseSource(by_columns, name)
     source.path, source.key = path, group.name
     return source
 
 
-def _layer_key(file: Any, layer: str | None, path: str) -> str:
+def _layer_key(file: Any, layer: str | None, path: str, external: bool) -> str:
     """Return the key of a layer, or of X, in a file."""
     wanted = "X" if layer is None else f"layers/{layer}"
-    if wanted in file:
+    if find(file, wanted, external=external) is not None:
         return wanted
-    if layer == RAW and f"{RAW}/X" in file:
+    if layer == RAW and find(file, f"{RAW}/X", external=external) is not None:
         return f"{RAW}/X"
     missing = "X" if layer is None else f"layer {layer!r}"
-    raise SourceError(
-        f"{path} has no {missing}: its layers are {list_items(file.get('layers', [])) or 'none'}."
-    )
+    layers = find(file, "layers", external=external)
+    listed = "none" if layers is None else list_items(layers) or "none"
+    raise SourceError(f"{path} has no {missing}: its layers are {listed}.")
 
 
 def _set_names(source: Source, names: list[str] | None) -> Source:

@@ -26,7 +26,7 @@ class ArraySource(FileSource, RandomAccess):
 
     def __init__(self, data: np.ndarray, name: str = "array") -> None:
         check_two_axes(name, data.shape)
-        self.data = data
+        self.data: Any = data
         self.name = name
         self.shape = (data.shape[0], data.shape[1])
         self.dtype = data.dtype
@@ -34,7 +34,17 @@ class ArraySource(FileSource, RandomAccess):
 
     def read(self, begin: int, end: int) -> np.ndarray:
         """Return rows `begin` to `end` as a view."""
+        self._check_map()
         return self.data[begin:end]
+
+    def _check_map(self) -> None:
+        """Raise if the file of a memory map is shorter than the map: reading its end would kill the process."""
+        pages = getattr(self.data, "_mmap", None)
+        if pages is not None and pages.size() < len(pages):
+            raise SourceError(
+                f"{self.name} is a memory map of {len(pages)} bytes, but its file {self.data.filename} has only "
+                f"{pages.size()}: it was truncated after it was mapped; write it again."
+            )
 
     def fingerprint(self) -> dict[str, Any]:
         """Return shape, dtype and a digest of a few rows; for a loaded array also the file's stamp."""

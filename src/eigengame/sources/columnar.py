@@ -14,10 +14,10 @@ import numpy as np
 from eigengame.sources._arrow import (
     ArrowLayout,
     ArrowSource,
-    explain_errors,
     layout_of,
     with_list_length,
 )
+from eigengame.sources._arrow_errors import explain_errors, explained
 from eigengame.sources._base import SourceError
 from eigengame.sources._memory import check_free_memory
 from eigengame.sources._paths import file_stamps, is_remote, list_files, open_binary
@@ -72,8 +72,8 @@ def open_arrow(
 ) -> ArrowSource:
     """Return the rows of an Arrow (Feather) file or stream, or of all of them in a folder.
 
-    A file can be read from any record batch on, and is memory-mapped if it is local. A stream is read from
-    its beginning, and its number of rows is not known.
+    A file can be read from any record batch on. A stream is read from its beginning, and its number of rows is
+    not known.
 
     Parameters
     ----------
@@ -131,7 +131,8 @@ class _Arrow:
                 return _File(path, layout_of(schema, options, path), None)
             # Reading one column is enough to know the number of rows.
             narrow = pa.ipc.open_file(handle, options=pa.ipc.IpcReadOptions(included_fields=[0]))
-            rows = [narrow.get_batch(i).num_rows for i in range(narrow.num_record_batches)]
+            batches = (narrow.get_batch(i) for i in range(narrow.num_record_batches))
+            rows = [_validated(batch).num_rows for batch in batches]
             schema = pa.ipc.open_file(handle).schema
             return _File(path, layout_of(schema, options, path), rows)
 
@@ -139,11 +140,9 @@ class _Arrow:
         self, file: _File, pieces: Sequence[int], size: int, layout: ArrowLayout
     ) -> Iterator[Any]:
         """Yield slices of at most `size` rows of some batches, or of a whole stream."""
-        import pyarrow as pa
-
-        remote = is_remote(file.path)
-        with open_binary(file.path) if remote else pa.memory_map(file.path) as handle:
-            for batch in self._batches(handle, file, pieces, layout):
+        # Not mapped: a file that shrinks while it is read would end the process.
+        with _open_handle(file.path) as handle:
+            for batch in map(_validated, self._batches(handle, file, pieces, layout)):
                 for begin in range(0, batch.num_rows, size):
                     yield batch.slice(begin, size)
 
@@ -160,6 +159,12 @@ class _Arrow:
         reader = pa.ipc.open_file(handle, options=pa.ipc.IpcReadOptions(included_fields=fields))
         for number in pieces:
             yield reader.get_batch(number)
+
+
+def _validated(batch: Any) -> Any:
+    """Return a record batch; raise if it states lengths or offsets that are outside its memory."""
+    batch.validate(full=True)
+    return batch
 
 
 def _open(
@@ -180,7 +185,8 @@ def _open(
         else:
             wanted = ((file, list(range(len(file.rows or [])))) for file in files)
         for file, numbers in wanted:
-            yield from explain_errors(form.read(file, numbers, size, layout), file.path)
+            stated = None if file.rows is None else sum(file.rows[i] for i in numbers)
+            yield from explain_errors(form.read(file, numbers, size, layout), file.path, stated)
 
     def batches(start: int, size: int) -> tuple[int, Iterable[Any]]:
         first = int(np.searchsorted(ends[1:], start, side="right")) if known else 0
@@ -264,13 +270,5 @@ def _open_handle(path: str) -> Any:
 @contextlib.contextmanager
 def _open_metadata(path: str, kind: str) -> Iterator[Any]:
     """Open a file to read its metadata; raise a `SourceError` if it has another format."""
-    import pyarrow as pa
-
-    try:
-        with _open_handle(path) as handle:
-            yield handle
-    except (pa.ArrowException, OSError) as error:
-        raise SourceError(
-            f"{path} cannot be opened as {kind} ({str(error).splitlines()[0]}): it has another format, is "
-            "damaged, or is incomplete."
-        ) from error
+    with explained(f"{path} cannot be opened as {kind}"), _open_handle(path) as handle:
+        yield handle

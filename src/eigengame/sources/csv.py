@@ -17,13 +17,18 @@ import numpy as np
 from eigengame.sources import _index_columns, _table_columns, _text_format
 from eigengame.sources._arrow import ArrowLayout, ArrowSource
 from eigengame.sources._base import SourceError
+from eigengame.sources._memory import MAX_ITEM, limit_of
 from eigengame.sources._paths import file_stamps, is_remote, list_files
 from eigengame.sources._table_columns import ColumnOptions
+from eigengame.sources._text_blanks import CollapsedBlanks
 from eigengame.sources._text_fields import MISSING
 from eigengame.sources._text_format import TextFormat
 
 CHUNK = 2**20
 """Bytes of text that are parsed at once, or more if lines are long."""
+
+MAX_CHUNK = 2**26
+"""Bytes above which at most two lines are parsed at once."""
 
 MAX_COUNTED = 2**24
 """Lines of plain files of at most this size are counted when they are opened."""
@@ -49,6 +54,8 @@ class CsvSource(ArrowSource):
         Defaults to the path.
     drop : sequence of names or int, or one, optional
         Columns to leave out. Cannot be combined with `columns`.
+    max_bytes : int, optional
+        Largest memory for one line and its fields. Defaults to 256 MiB, about 4 million columns.
 
     Notes
     -----
@@ -69,11 +76,12 @@ class CsvSource(ArrowSource):
         weights: Any = None,
         name: str | None = None,
         drop: Any = None,
+        max_bytes: int | None = None,
     ) -> None:
-        self._path = os.fspath(path)
+        self._path, self._limit = os.fspath(path), limit_of(max_bytes, MAX_ITEM)
         if list_files(path, (".csv", ".tsv", ".txt", ".gz")) != [self._path]:
             raise SourceError(f"{self._path} is a folder: give one file.")
-        self._format = _text_format.detect_format(self._path, header, delimiter)
+        self._format = _text_format.detect_format(self._path, header, delimiter, self._limit)
         names, table = self._format.names, _text_format.describe_columns(self._format)
         options = ColumnOptions(columns, weights, drop)
         if names is None:
@@ -115,7 +123,7 @@ class CsvSource(ArrowSource):
         options = {
             "read_options": pa.csv.ReadOptions(
                 column_names=[str(i) for i in range(form.width)],
-                block_size=max(CHUNK, 16 * form.longest),
+                block_size=_block_size(form.longest),
             ),
             "parse_options": pa.csv.ParseOptions(delimiter=form.delimiter),
             "convert_options": pa.csv.ConvertOptions(
@@ -129,7 +137,7 @@ class CsvSource(ArrowSource):
             with _text_format.open_text(self._path) as file:
                 for _ in range(form.skipped):
                     file.readline()
-                text = _text_format.CollapsedBlanks(file) if blanks else file
+                text = CollapsedBlanks(file, self._path, self._limit) if blanks else file
                 for batch in pa.csv.open_csv(text, **options):
                     yield batch
                     rows += batch.num_rows
@@ -140,7 +148,7 @@ class CsvSource(ArrowSource):
         """Return a message that names the first faulty line after `rows` good rows."""
         positions = [int(column) for column in self.layout.needed]
         with contextlib.suppress(*_text_format.UNREADABLE, csv.Error):
-            for line in _text_format.read_lines(self._path, self._format, rows):
+            for line in _text_format.read_lines(self._path, self._format, rows, self._limit):
                 found = _text_format.find_fault(self._path, self._format, line, positions)
                 if found is not None:
                     return found
@@ -148,6 +156,11 @@ class CsvSource(ArrowSource):
             f"{self._path} cannot be read beyond row {rows} ({error}): it is damaged or incomplete; write it "
             "again."
         )
+
+
+def _block_size(longest: int) -> int:
+    """Return the bytes of text to parse at once: 16 lines, or 2 if they are long."""
+    return min(max(CHUNK, min(16 * longest, max(2 * longest, MAX_CHUNK))), 2**31 - 1)
 
 
 def _to_numbers(columns: Any) -> Any:

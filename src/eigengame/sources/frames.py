@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eigengame.sources._arrow import ArrowSource, explain_errors, layout_of, with_list_length
+from eigengame.sources._arrow import ArrowSource, layout_of, with_list_length
+from eigengame.sources._arrow_errors import explain_errors
 from eigengame.sources._base import Block, RandomAccess, Source, SourceError
 from eigengame.sources._digest import digest_of_blocks
 from eigengame.sources._index_columns import index_positions, warn_omitted

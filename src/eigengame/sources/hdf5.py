@@ -7,23 +7,27 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import importlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from eigengame.sources._base import Source, SourceError
 from eigengame.sources._chunked_array import ChunkedArraySource
+from eigengame.sources._hdf5_file import (
+    SPARSE,
+    decode_strings,
+    explain_damage,
+    missing_codecs,
+    open_file,
+)
+from eigengame.sources._hdf5_links import find
 from eigengame.sources._map_coordinates import map_coordinates
-from eigengame.sources._paths import is_remote, open_binary
-from eigengame.sources._stored_arrays import ArrayInfo, aligned_empty, choose_array, list_arrays
+from eigengame.sources._reused_memory import aligned_empty
+from eigengame.sources._stored_arrays import ArrayInfo, choose_array, list_arrays
 from eigengame.sources._stored_csr import StoredCsrSource
-
-SPARSE = ("data", "indices", "indptr")
-"""Members of a group that is a sparse matrix."""
 
 GENE_NAMES = ("features/name", "gene_names", "genes")
 """Places of the gene names in 10x Genomics files, newest layout first."""
@@ -50,14 +54,22 @@ class Hdf5Source(ChunkedArraySource):
     name : str
     path, key : str, optional
         File, and the place of the dataset in it, for the fingerprint.
+    max_bytes : int, optional
+        Largest size of a chunk. Defaults to 4 GiB.
     """
 
     def __init__(
-        self, open_dataset: Opener, name: str, path: str | None = None, key: str | None = None
+        self,
+        open_dataset: Opener,
+        name: str,
+        path: str | None = None,
+        key: str | None = None,
+        max_bytes: int | None = None,
     ) -> None:
         self._open_dataset, self.path, self.key = open_dataset, path, key
         with open_dataset() as dataset:
-            super().__init__(name, dataset.shape or (), dataset.dtype, dataset.chunks)
+            shape, chunks = dataset.shape or (), dataset.chunks
+            super().__init__(name, shape, dataset.dtype, chunks, max_bytes)
             attributes = getattr(dataset, "attrs", {})
             _refuse_packed(name, attributes)
             self._fill_values = _fill_values(attributes)
@@ -100,8 +112,30 @@ class Hdf5Source(ChunkedArraySource):
         return "it is damaged, or its file was closed"
 
 
+class Opening(NamedTuple):
+    """Options for opening a file.
+
+    Attributes
+    ----------
+    path : str, optional
+        None if the user opened the file.
+    external : bool
+        Whether the data may be in other files.
+    max_bytes : int, optional
+        Largest size of a chunk, or of a part that must be in memory as a whole.
+    """
+
+    path: str | None
+    external: bool = False
+    max_bytes: int | None = None
+
+
 def open_hdf5(
-    path: str | os.PathLike[str], key: str | None = None, name: str | None = None
+    path: str | os.PathLike[str],
+    key: str | None = None,
+    name: str | None = None,
+    external: bool = False,
+    max_bytes: int | None = None,
 ) -> Source:
     """Return the rows of a dataset or of a sparse group of an HDF5 file.
 
@@ -113,66 +147,64 @@ def open_hdf5(
         file are recognised by their layout; cells are rows, and genes have names.
     name : str, optional
         Defaults to the path.
+    external : bool
+        Whether the file may take the data from other files: by external links, external storage or virtual
+        datasets.
+    max_bytes : int, optional
+        Largest size of a chunk, and of the row pointers of a sparse matrix. Defaults to 4 GiB.
     """
     found = os.fspath(path)
     with open_file(found) as file:
-        return _source(file, key, name or found, found)
+        return _source(file, key, name or found, Opening(found, external, max_bytes))
 
 
-def from_dataset(data: Any, key: str | None = None, name: str | None = None) -> Source:
+def from_dataset(
+    data: Any,
+    key: str | None = None,
+    name: str | None = None,
+    external: bool = False,
+    max_bytes: int | None = None,
+) -> Source:
     """Return the rows of an open h5py dataset, file or group, which must stay open while it is read."""
     import h5py
 
     name = name or f"{data.file.filename}:{data.name}"
     if not isinstance(data, h5py.Dataset):
-        return _source(data, key, name, None)
-    if key is not None:
+        source = _source(data, key, name, Opening(None, external, max_bytes))
+    elif key is not None:
         raise SourceError(f"{name} is one dataset, without keys: leave out key={key!r}.")
-    return Hdf5Source(lambda: contextlib.nullcontext(data), name, key=data.name)
+    else:
+        source = Hdf5Source(
+            lambda: contextlib.nullcontext(data), name, key=data.name, max_bytes=max_bytes
+        )
+    source.given_path = data.file.filename
+    return source
 
 
-@contextlib.contextmanager
-def open_file(path: str, key: str | None = None) -> Iterator[Any]:
-    """Open an HDF5 file for reading, or the object at a key of it."""
-    import h5py
-
-    with contextlib.suppress(ImportError):
-        importlib.import_module("hdf5plugin")  # registers its codecs
-    with contextlib.ExitStack() as stack:
-        try:
-            target: Any = path
-            if is_remote(path):
-                target = stack.enter_context(open_binary(path))
-            file = stack.enter_context(h5py.File(target, "r"))
-        except OSError as error:
-            raise SourceError(
-                f"{path} cannot be opened as HDF5 ({error}): check that it is complete and not open for "
-                "writing."
-            ) from None
-        yield file if key is None else file[key]
-
-
-def _source(place: Any, key: str | None, name: str, path: str | None) -> Source:
+def _source(place: Any, key: str | None, name: str, opening: Opening) -> Source:
     """Return the source at a key of a file or group, or of its only table."""
     import h5py
 
-    if key is not None and key not in place:
-        raise SourceError(f"{name} has no {key!r}: it contains {list_arrays(_tables(place))}.")
-    node = place if key is None else place[key]
-    if isinstance(node, h5py.Group) and not _is_sparse(node):
-        prefix = "" if key is None else f"{key.strip('/')}/"
-        tables = {prefix + where: array for where, array in _tables(node).items()}
-        node = place[choose_array(f"{name}:{key}" if key else name, tables, None)]
-    where: str = node.name
-    name = f"{name}:{where}"
-    open_node: Opener = (
-        (lambda: contextlib.nullcontext(node))
-        if path is None
-        else functools.partial(open_file, path, where)
-    )
-    if isinstance(node, h5py.Group):
-        return _sparse_source(node, open_node, name, path)
-    return Hdf5Source(open_node, name, path, where)
+    with explain_damage(name):
+        path, external, max_bytes = opening
+        node = place if key is None else find(place, key, external=external)
+        if node is None:
+            raise SourceError(f"{name} has no {key!r}: it contains {list_arrays(_tables(place))}.")
+        if isinstance(node, h5py.Group) and not _is_sparse(node, external):
+            prefix = "" if key is None else f"{key.strip('/')}/"
+            tables = {prefix + where: array for where, array in _tables(node).items()}
+            chosen = choose_array(f"{name}:{key}" if key else name, tables, None)
+            node = find(place, chosen, external=external, members=SPARSE)
+        where: str = node.name
+        name = f"{name}:{where}"
+        open_node: Opener = (
+            (lambda: contextlib.nullcontext(node))
+            if path is None
+            else functools.partial(open_file, path, where, external=external)
+        )
+        if isinstance(node, h5py.Group):
+            return _sparse_source(node, open_node, name, opening)
+        return Hdf5Source(open_node, name, path, where, max_bytes)
 
 
 def _fill_values(attributes: Any) -> list[Any]:
@@ -196,21 +228,6 @@ def _refuse_packed(name: str, attributes: Any) -> None:
         )
 
 
-def missing_codecs(dataset: Any) -> str:
-    """Return number and name of the dataset's filters that are not installed."""
-    import h5py
-
-    if not dataset:  # closed
-        return ""
-    properties = dataset.id.get_create_plist()
-    filters = [properties.get_filter(i) for i in range(properties.get_nfilters())]
-    return ", ".join(
-        f"HDF5 filter {number} {name.decode(errors='replace')}".strip()
-        for number, _, _, name in filters
-        if not h5py.h5z.filter_avail(number)
-    )
-
-
 def _tables(place: Any) -> dict[str, ArrayInfo]:
     """Return the datasets and sparse groups of a file or group."""
     import h5py
@@ -220,33 +237,45 @@ def _tables(place: Any) -> dict[str, ArrayInfo]:
     def visit(key: str, node: Any) -> None:
         if isinstance(node, h5py.Dataset):
             found[key] = ArrayInfo(tuple(node.shape or ()), node.dtype)
-        elif _is_sparse(node):
+        elif _is_readable_sparse(node):
             found[key] = ArrayInfo(_stated_shape(node), node["data"].dtype)
 
     place.visititems(visit)
     return found
 
 
-def _is_sparse(group: Any) -> bool:
-    return all(part in group for part in SPARSE) and len(_stated_shape(group)) == 2
+def _is_readable_sparse(group: Any) -> bool:
+    """Return whether a group is a sparse matrix without parts in other files."""
+    try:
+        return _is_sparse(group)
+    except SourceError:
+        return False  # refused only if it is chosen
+
+
+def _is_sparse(group: Any, external: bool = False) -> bool:
+    """Return whether a group is a sparse matrix. Members in other files are refused unless `external`."""
+    parts = [find(group, part, external=external) for part in SPARSE]
+    return all(part is not None for part in parts) and len(_stated_shape(group)) == 2
 
 
 def _stated_shape(group: Any) -> tuple[int, ...]:
     """Return the shape in the attributes or members of a sparse group; empty if there is none."""
     stated = group.attrs.get("shape")
-    if stated is None and "shape" in group:
-        stated = group["shape"][()]
+    if stated is None:
+        member = find(group, "shape")
+        stated = None if member is None else member[()]
     return () if stated is None else tuple(int(length) for length in np.ravel(stated))
 
 
-def _sparse_source(group: Any, open_group: Opener, name: str, path: str | None) -> Source:
+def _sparse_source(group: Any, open_group: Opener, name: str, opening: Opening) -> Source:
     """Return the rows of a sparse group: the cells of 10x counts, or the rows of a CSR matrix."""
     rows, columns = _stated_shape(group)
     names = None
-    if "barcodes" in group:
+    if find(group, "barcodes") is not None:
         # 10x stores genes x cells by columns (CSC): the same arrays are cells x genes by rows (CSR).
         rows, columns = columns, rows
-        names = next((decode_strings(group[key][:]) for key in GENE_NAMES if key in group), None)
+        found = (find(group, key) for key in GENE_NAMES)
+        names = next((decode_strings(one[:]) for one in found if one is not None), None)
     elif str(group.attrs.get("encoding-type", "csr")).startswith("csc") or (
         len(group["indptr"]) != rows + 1
     ):
@@ -255,15 +284,11 @@ def _sparse_source(group: Any, open_group: Opener, name: str, path: str | None) 
             "CSR, for example by scipy's tocsr()."
         )
     return StoredCsrSource(
-        open_group, (rows, columns), name, feature_names=names, path=path, key=group.name
+        open_group,
+        (rows, columns),
+        name,
+        feature_names=names,
+        path=opening.path,
+        key=group.name,
+        max_bytes=opening.max_bytes,
     )
-
-
-def decode_strings(values: Any) -> list[str]:
-    """Return an array of strings or bytes as a list of strings."""
-    return [decode_string(value) for value in values]
-
-
-def decode_string(value: Any) -> str:
-    """Return a string from a string or bytes."""
-    return value.decode() if isinstance(value, bytes) else str(value)

@@ -1,4 +1,4 @@
-"""Idx files, the format of MNIST: memory-mapped if plain, read in order if gzipped."""
+"""Idx files, the format of MNIST: read in blocks if plain, in order if gzipped."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import IO, Any
 
 import numpy as np
 
+from eigengame.sources._array_file import ArrayFileSource
 from eigengame.sources._base import Block, Source, SourceError
 from eigengame.sources._file_source import FileSource
-from eigengame.sources._memory_map import MemoryMapSource
 from eigengame.sources._paths import local_file
 from eigengame.sources._stored_arrays import flat_shape, image_shape, to_native
 
@@ -43,7 +43,7 @@ def open_idx(path: str | os.PathLike[str], name: str | None = None) -> Source:
         file.seek(0)
         shape, dtype = read_header(file, name or path)
         offset = file.tell()
-    source = MemoryMapSource(path, shape, dtype, offset=offset, name=name)
+    source = ArrayFileSource(path, shape, dtype, offset=offset, name=name)
     expected, size = offset + math.prod(shape) * dtype.itemsize, os.stat(path).st_size
     if size != expected:
         raise SourceError(
@@ -56,7 +56,7 @@ def open_idx(path: str | os.PathLike[str], name: str | None = None) -> Source:
 class GzippedIdxSource(FileSource):
     """Rows of a gzipped idx file, decompressed in each pass without loading the whole file.
 
-    For many passes or random access, unzip the file: it is then memory-mapped.
+    For many passes or random access, unzip the file.
     """
 
     path: str

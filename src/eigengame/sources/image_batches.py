@@ -16,7 +16,7 @@ from eigengame.sources._digest import (
     digest_of_texts,
     digest_of_tree,
 )
-from eigengame.sources.image_folder import FORMATS, image_paths, name_file_in_errors
+from eigengame.sources.image_folder import ImageDecoder, image_paths
 
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 """Mean and standard deviation of ImageNet's channels, scaled to [0, 1]: the usual normalisation."""
@@ -70,6 +70,7 @@ class ImageBatches:
     ) -> None:
         self.paths, self.rows, self._batch, self._size = list(paths), len(paths), batch, size
         self._mean, self._std = _per_channel(mean, std, 3)
+        self._decoder = ImageDecoder()
 
     def __iter__(self) -> Iterator[np.ndarray]:
         parts = [self.paths[i : i + self._batch] for i in range(0, self.rows, self._batch)]
@@ -90,8 +91,7 @@ class ImageBatches:
         from PIL import Image
 
         short = max(self._size, round(RESIZE_RATIO * self._size))
-        with name_file_in_errors(path), Image.open(path, formats=FORMATS) as file:
-            file.draft("RGB", (2 * short, 2 * short))
+        with self._decoder.open(path, "RGB", (2 * short, 2 * short)) as file:
             image = file.convert("RGB")
             width, height = (max(short, round(short * one / min(image.size))) for one in image.size)
             left, top = (width - self._size) // 2, (height - self._size) // 2

@@ -15,6 +15,7 @@ import numpy as np
 
 from eigengame.sources._base import RandomAccess, SourceError
 from eigengame.sources._digest import digest_of_files
+from eigengame.sources._memory import MAX_ITEM, Budget, limit_of, size_text
 
 FORMATS = ("JPEG", "PNG", "BMP", "GIF", "TIFF", "WEBP", "PPM")
 """Decoders that are used, whatever the names of the files. Some of Pillow's others start programs."""
@@ -44,6 +45,9 @@ class ImageFolder(RandomAccess):
         Whether to read one channel instead of three. By default True if all images are grey.
     name : str, optional
         Defaults to the path.
+    max_bytes : int, optional
+        Largest size of a decoded image. Images that are decoded at the same time share twice as much. Defaults to
+        256 MiB, about 89 million pixels. Pillow has a limit of its own, `PIL.Image.MAX_IMAGE_PIXELS`.
 
     Attributes
     ----------
@@ -62,6 +66,7 @@ class ImageFolder(RandomAccess):
         size: tuple[int, int] | None = None,
         grey: bool | None = None,
         name: str | None = None,
+        max_bytes: int | None = None,
     ) -> None:
         importlib.import_module("PIL")  # raise now if it is missing, not when the first row is read
         self._folder = os.fspath(path)
@@ -70,6 +75,7 @@ class ImageFolder(RandomAccess):
             raise SourceError(
                 f"{self.name}: size={size!r}: give height and width, at least 1 each."
             )
+        self._decoder = ImageDecoder(max_bytes)
         self.paths = image_paths(self._folder)
         if not self.paths:
             raise SourceError(
@@ -77,7 +83,7 @@ class ImageFolder(RandomAccess):
             )
         if size is None or grey is None:
             with ThreadPoolExecutor() as pool:
-                headers = list(pool.map(_read_header, self.paths))
+                headers = list(pool.map(self._decoder.header, self.paths))
             size = _common_size(self.name, headers) if size is None else size
             grey = all(one.grey for one in headers) if grey is None else grey
         self.image_shape = (int(size[0]), int(size[1]), 1 if grey else 3)
@@ -94,9 +100,8 @@ class ImageFolder(RandomAccess):
 
         height, width, channels = self.image_shape
         mode = "L" if channels == 1 else "RGB"
-        with name_file_in_errors(path), Image.open(path, formats=FORMATS) as image:
+        with self._decoder.open(path, mode, (2 * width, 2 * height)) as image:
             _refuse_deep(image.mode)
-            image.draft(mode, (2 * width, 2 * height))
             resized = image.convert(mode).resize((width, height), Image.Resampling.BICUBIC)
         return np.asarray(resized, np.uint8).ravel()
 
@@ -127,12 +132,52 @@ class Header(NamedTuple):
     grey: bool
 
 
-def _read_header(path: str) -> Header:
-    from PIL import Image
+class ImageDecoder:
+    """Images that are opened with a limit on the memory of each and of all together.
 
-    with name_file_in_errors(path), Image.open(path, formats=FORMATS) as image:
-        _refuse_deep(image.mode)
-        return Header(image.height, image.width, image.mode in GREY)
+    Parameters
+    ----------
+    max_bytes : int, optional
+        Largest size of a decoded image.
+    """
+
+    def __init__(self, max_bytes: int | None = None) -> None:
+        self._limit = limit_of(max_bytes, MAX_ITEM)
+        self._budget = Budget(2 * self._limit)
+
+    def header(self, path: str) -> Header:
+        """Return the size and kind of an image without decoding it."""
+        from PIL import Image
+
+        with name_file_in_errors(path), Image.open(path, formats=FORMATS) as image:
+            _refuse_deep(image.mode)
+            return Header(image.height, image.width, image.mode in GREY)
+
+    @contextlib.contextmanager
+    def open(self, path: str, mode: str, draft: tuple[int, int]) -> Iterator[Any]:
+        """Open an image whose decoded size is within the limit.
+
+        Parameters
+        ----------
+        path : str
+        mode : str
+            Pillow's mode to which the image is converted.
+        draft : tuple of int
+            Width and height. A JPEG is decoded at the smallest scale that is at least this large.
+        """
+        from PIL import Image
+
+        with name_file_in_errors(path), Image.open(path, formats=FORMATS) as image:
+            image.draft(mode, draft)
+            needed = image.width * image.height * max(len(mode), len(image.getbands()))
+            if needed > self._limit:
+                raise SourceError(
+                    f"{path} has {image.height} x {image.width} pixels, which need {size_text(needed)}, more than "
+                    f"the limit of {size_text(self._limit)}: resize or remove it, or give max_bytes= to as_source "
+                    "(--max-bytes)."
+                )
+            with self._budget.hold(2 * needed):  # as decoded, and converted
+                yield image
 
 
 def _refuse_deep(mode: str) -> None:
@@ -163,7 +208,7 @@ def name_file_in_errors(path: str) -> Iterator[None]:
     """Turn an error while decoding an image into a `SourceError` that names the file."""
     try:
         yield
-    except MemoryError:
+    except (MemoryError, SourceError):
         raise
     except Exception as error:  # decoders raise errors of any type
         raise SourceError(

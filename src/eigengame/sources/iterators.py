@@ -11,6 +11,7 @@ from scipy import sparse
 
 from eigengame.sources._base import InOrder, SourceError, Values
 from eigengame.sources._digest import digest_of_blocks
+from eigengame.sources.sparse import checked_csr
 
 
 class IteratorSource(InOrder):
@@ -80,7 +81,7 @@ def as_piece(piece: Any, name: str, row: int = 0) -> Values:
     if isinstance(piece, (tuple, list)) and len(piece) and hasattr(piece[0], "shape"):
         piece = _rows_of(piece)
     if sparse.issparse(piece):
-        return sparse.csr_array(piece)
+        return checked_csr(piece, f"{name}: the piece at row {row}")
     if hasattr(piece, "detach"):
         piece = tensor_to_numpy(piece)
     try:

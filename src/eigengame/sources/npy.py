@@ -1,16 +1,21 @@
-"""`.npy` files: memory-mapped on local disk, fetched by ranges of bytes from fsspec addresses."""
+"""`.npy` files: read in blocks from local disk, fetched by ranges of bytes from fsspec addresses."""
 
 from __future__ import annotations
 
+import io
 import os
 from typing import IO, Any
 
 import numpy as np
+from numpy.lib import format as npy_format
 
-from eigengame.sources._base import Source, SourceError
-from eigengame.sources._memory_map import MemoryMapSource
+from eigengame.sources._array_file import ArrayFileSource
+from eigengame.sources._base import Source, SourceError, one_line
 from eigengame.sources._paths import is_remote, local_file, open_binary
 from eigengame.sources._remote_array import RemoteArraySource
+
+MAX_HEADER = 2**16
+"""Largest number of bytes of a header. NumPy refuses headers above 10000 bytes."""
 
 
 def open_npy(path: str | os.PathLike[str], name: str | None = None) -> Source:
@@ -28,7 +33,7 @@ def open_npy(path: str | os.PathLike[str], name: str | None = None) -> Source:
         shape, order, dtype = read_header(file, found)
         offset = file.tell()
     if not remote:
-        return MemoryMapSource(found, shape, dtype, offset=offset, order=order, name=name)
+        return ArrayFileSource(found, shape, dtype, offset=offset, order=order, name=name)
     if order == "F" and len(shape) > 1:
         raise SourceError(
             f"{found} is stored column by column and cannot be fetched by rows: save it with "
@@ -39,13 +44,31 @@ def open_npy(path: str | os.PathLike[str], name: str | None = None) -> Source:
 
 def read_header(file: IO[bytes], name: str) -> tuple[tuple[int, ...], str, np.dtype[Any]]:
     """Return shape, order and dtype of a `.npy` file, and leave it at the first number."""
-    npy = np.lib.format
     try:
-        version = npy.read_magic(file)
-        read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-        shape, fortran, dtype = read(file)
-    except (ValueError, EOFError) as error:
+        start = _header_bytes(file)
+        version = npy_format.read_magic(start)
+        read = (
+            npy_format.read_array_header_1_0
+            if version == (1, 0)
+            else npy_format.read_array_header_2_0
+        )
+        shape, fortran, dtype = read(start)
+    except MemoryError:
+        raise
+    except Exception as error:  # NumPy evaluates the header, which raises errors of many types
         raise SourceError(
-            f"{name} is not a complete .npy file ({error}): write it by np.save."
+            f"{name} is not a complete .npy file ({one_line(error)}): write it by np.save."
         ) from None
+    if not all(isinstance(length, int) and length >= 0 for length in shape):
+        raise SourceError(f"{name} is damaged: its header describes shape {shape}: copy it again.")
     return shape, "F" if fortran else "C", dtype
+
+
+def _header_bytes(file: IO[bytes]) -> io.BytesIO:
+    """Return the header of a file. It states its own length: a damaged one of gigabytes is not read."""
+    start = file.read(npy_format.MAGIC_LEN)
+    stated = file.read(2 if start[6:7] == b"\1" else 4)
+    length = int.from_bytes(stated, "little")
+    if length > MAX_HEADER:
+        raise ValueError(f"its header has {length} bytes")
+    return io.BytesIO(start + stated + file.read(length))

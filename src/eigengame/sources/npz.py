@@ -1,4 +1,4 @@
-"""`.npz` archives: NumPy arrays, memory-mapped if not compressed, and SciPy's sparse matrices."""
+"""`.npz` archives: NumPy arrays, read in blocks if not compressed, and SciPy's sparse matrices."""
 
 from __future__ import annotations
 
@@ -12,11 +12,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from eigengame.sources._array_file import ArrayFileSource
 from eigengame.sources._base import Block, Source, SourceError
-from eigengame.sources._memory import check_free_memory
-from eigengame.sources._memory_map import MemoryMapSource
+from eigengame.sources._memory import check_memory
 from eigengame.sources._paths import local_file
-from eigengame.sources._stored_arrays import ArrayInfo, choose_array, flat_shape, image_shape
+from eigengame.sources._reused_memory import ReusedMemory
+from eigengame.sources._stored_arrays import (
+    ArrayInfo,
+    choose_array,
+    flat_shape,
+    image_shape,
+    to_native,
+)
 from eigengame.sources.arrays import ArraySource
 from eigengame.sources.npy import read_header
 from eigengame.sources.sparse import SparseSource
@@ -26,6 +33,9 @@ SPARSE = {"data", "format", "shape"}
 
 SMALL = 2**26
 """Members of at most this size in bytes are checked when they are opened."""
+
+CRC_STEP = 2**22
+"""Bytes that are read at a time to compute a checksum."""
 
 LOCAL_HEADER = struct.Struct("<4s22xHH")
 """Local file header of a zip member: signature, length of the name, length of the extra field."""
@@ -41,11 +51,14 @@ class Header(NamedTuple):
 
 
 def open_npz(
-    path: str | os.PathLike[str], key: str | None = None, name: str | None = None
+    path: str | os.PathLike[str],
+    key: str | None = None,
+    name: str | None = None,
+    max_bytes: int | None = None,
 ) -> Source:
     """Return the rows of an array of an `.npz` file, or of its sparse matrix.
 
-    Arrays of `np.savez` are memory-mapped. Arrays of `np.savez_compressed` and sparse matrices are loaded
+    Arrays of `np.savez` are read in blocks. Arrays of `np.savez_compressed` and sparse matrices are loaded
     into memory, and refused if they do not fit.
 
     Parameters
@@ -56,6 +69,8 @@ def open_npz(
         Name of the array. Not needed if only one array has rows of numbers.
     name : str, optional
         Defaults to the path.
+    max_bytes : int, optional
+        Largest size of an array that is loaded into memory. Defaults to 4 GiB.
     """
     path = local_file(path, ".npz files")
     name = name or path
@@ -78,7 +93,8 @@ def open_npz(
             raise SourceError(f"{name} is one sparse matrix, without keys: leave out key={key!r}.")
         for part, header in headers.items():
             _check_length(f"{name}:{part}", header, members[part])
-        return _load_sparse(path, name, sum(member.file_size for member in members.values()))
+        size = sum(member.file_size for member in members.values())
+        return _load_sparse(path, name, size, max_bytes)
     found = {key: ArrayInfo(header.shape, header.dtype) for key, header in headers.items()}
     key = choose_array(name, found, key)
     full_name, header, member = f"{name}:{key}", headers[key], members[key]
@@ -86,10 +102,11 @@ def open_npz(
     _check_length(full_name, header, member)
     if member.compress_type == zipfile.ZIP_STORED:
         return StoredMemberSource(path, header, member, name=full_name, key=key)
-    check_free_memory(
+    check_memory(
         member.file_size,
         f"{full_name} is compressed and must be loaded into memory: it",
-        "write it by savez instead of savez_compressed, to have it memory-mapped",
+        "write it by savez instead of savez_compressed, to have it read in blocks",
+        max_bytes,
     )
     array = _load_array(path, key, full_name)
     source = ArraySource(array.reshape(len(array), -1), full_name)
@@ -97,8 +114,8 @@ def open_npz(
     return source
 
 
-class StoredMemberSource(MemoryMapSource):
-    """Rows of an uncompressed member, memory-mapped.
+class StoredMemberSource(ArrayFileSource):
+    """Rows of an uncompressed member, read in blocks.
 
     The first pass verifies the CRC-32 of the member before it yields the last rows.
     """
@@ -135,16 +152,18 @@ class StoredMemberSource(MemoryMapSource):
         if self._verified or not self._row_bytes:
             yield from super().blocks(start, size)
             return
-        rows = self._array.shape[0]
-        crc, position = 0, self._begin
+        rows = self.shape[0]
+        assert rows is not None
+        memory = ReusedMemory()
+        crc = self._update_crc(self._begin, self._offset + start * self._row_bytes, 0)
         for begin in range(start, rows, size):
             end = min(begin + size, rows)
-            self._prefetch(begin, end)
-            stop = self._offset + end * self._row_bytes
-            crc, position = self._update_crc(position, stop, crc), stop
+            values = self._stored_rows(begin, end, memory)
+            crc = zlib.crc32(values.reshape(-1).view(np.uint8).data, crc)
             if end == rows:
                 self._compare_crc(crc)
-            yield Block(super().read(begin, end))
+            yield Block(to_native(values))
+            del values  # so that its memory can be used again
 
     def _verify(self) -> None:
         """Compare the checksum of the whole member, once."""
@@ -154,9 +173,10 @@ class StoredMemberSource(MemoryMapSource):
 
     def _update_crc(self, begin: int, end: int, crc: int) -> int:
         """Return the checksum after bytes `begin` to `end` of the file."""
-        with memoryview(self._map) as view:
-            for first in range(begin, end, 2**22):
-                crc = zlib.crc32(view[first : min(first + 2**22, end)], crc)
+        for first in range(begin, end, CRC_STEP):
+            part = np.empty(min(CRC_STEP, end - first), np.uint8)
+            self._fill(part, first)
+            crc = zlib.crc32(part.data, crc)
         return crc
 
     def _compare_crc(self, crc: int) -> None:
@@ -204,15 +224,13 @@ def _load_array(path: str, key: str, name: str) -> np.ndarray:
         raise SourceError(f"{name} is damaged ({error}): copy or write it again.") from None
 
 
-def _load_sparse(path: str, name: str, size: int) -> SparseSource:
+def _load_sparse(path: str, name: str, size: int, max_bytes: int | None) -> SparseSource:
     """Return the source of a sparse matrix that SciPy wrote."""
     from scipy import sparse
 
-    check_free_memory(
-        size,
-        f"{name} is a sparse .npz file and must be loaded into memory: it",
-        "split it into parts, or write it as HDF5",
-    )
+    subject = f"{name} is a sparse .npz file and must be loaded into memory: it"
+    fix = "split it into parts, or write it as HDF5"
+    check_memory(size, subject, fix, max_bytes)
     try:
         matrix = sparse.load_npz(path)
     except MemoryError:
@@ -223,6 +241,8 @@ def _load_sparse(path: str, name: str, size: int) -> SparseSource:
             "scipy.sparse.save_npz."
         ) from None
     flat_shape(name, matrix.shape, matrix.dtype)
+    # Conversion to CSR: the pointers of all rows, and a copy of the entries.
+    check_memory(2 * size + 16 * sum(matrix.shape), subject, fix, max_bytes)
     source = SparseSource(matrix, name)
     source.path = path
     return source

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from eigengame.sources._array_file import ArrayFileSource
 from eigengame.sources._base import Source, SourceError, UnknownOption
-from eigengame.sources._memory_map import MemoryMapSource
 from eigengame.sources._paths import file_system, is_remote, local_file
 from eigengame.sources._remote_array import RemoteArraySource
 
@@ -25,7 +25,7 @@ def open_raw(
     name: str | None = None,
     **options: Any,
 ) -> Source:
-    """Return the rows of a raw file: memory-mapped, or fetched by ranges from an fsspec address.
+    """Return the rows of a raw file: read in blocks, or fetched by ranges from an fsspec address.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def open_raw(
     shape = _shape_of(shown, size, columns, dtype, offset)
     if remote:
         return RemoteArraySource(found, shape, dtype, offset, name)
-    return MemoryMapSource(found, shape, dtype, offset=offset, order=order, name=name)
+    return ArrayFileSource(found, shape, dtype, offset=offset, order=order, name=name)
 
 
 def is_text(beginning: bytes) -> bool:

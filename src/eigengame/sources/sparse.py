@@ -12,6 +12,9 @@ from eigengame.sources._base import RandomAccess, SourceError
 from eigengame.sources._digest import digest_of_sparse
 from eigengame.sources._file_source import FileSource
 
+UNCHECKED = ("lil", "dok", "dia")
+"""Formats whose indices are checked after the conversion to CSR, which does not use them as addresses."""
+
 
 class SparseSource(FileSource, RandomAccess):
     """Rows of a sparse matrix.
@@ -27,8 +30,7 @@ class SparseSource(FileSource, RandomAccess):
     slow = False
 
     def __init__(self, data: Any, name: str = "sparse matrix") -> None:
-        check_indices(data, name)
-        self.data = csr_array(data)
+        self.data = checked_csr(data, name)
         self.name = name
         self.shape = (self.data.shape[0], self.data.shape[1])
         self.dtype = self.data.dtype
@@ -55,6 +57,15 @@ class SparseSource(FileSource, RandomAccess):
         return digest_of_sparse(self.data)
 
 
+def checked_csr(data: Any, name: str) -> csr_array:
+    """Return a sparse matrix of any format as CSR; raise if an index is outside its shape."""
+    check_indices(data, name)
+    rows = csr_array(data)
+    if data.format in UNCHECKED:
+        check_indices(rows, name)
+    return rows
+
+
 def check_indices(data: Any, name: str) -> None:
     """Raise if an index of a sparse matrix is outside its shape.
 
@@ -64,6 +75,7 @@ def check_indices(data: Any, name: str) -> None:
     axes = {"row": (0, "row"), "col": (1, "column")}
     try:
         if hasattr(data, "check_format"):  # CSR, CSC and BSR
+            _check_pointers(data)
             data.check_format(full_check=True)
         for attribute, (axis, word) in axes.items() if data.format == "coo" else ():
             index = getattr(data, attribute)
@@ -74,6 +86,23 @@ def check_indices(data: Any, name: str) -> None:
             f"{name} is a sparse matrix with indices outside its shape {data.shape} ({error}): it is "
             "damaged; build it again."
         ) from None
+
+
+def _check_pointers(data: Any) -> None:
+    """Raise ValueError if the pointers of a compressed matrix do not rise from 0 to the number of indices.
+
+    SciPy does not check the pointers of a matrix whose last one is 0, and compares them in 32 bits.
+    """
+    pointers = np.asarray(data.indptr)
+    if pointers.dtype.kind not in "iu" or np.asarray(data.indices).dtype.kind not in "iu":
+        raise ValueError("its indices are not integers")
+    steps = np.diff(pointers.astype(np.int64))
+    if not len(pointers) or pointers[0] != 0 or (steps < 0).any():
+        raise ValueError("its pointers do not rise from 0")
+    if pointers[-1] > len(data.indices) or len(data.indices) != len(data.data):
+        raise ValueError(
+            f"it has {pointers[-1]} entries, but {len(data.indices)} indices and {len(data.data)} values"
+        )
 
 
 def most_entries(pointers: np.ndarray, size: int) -> int:

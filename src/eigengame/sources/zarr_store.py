@@ -30,10 +30,12 @@ class ZarrSource(ChunkedArraySource):
     ----------
     array : zarr.Array
     name : str
+    max_bytes : int, optional
+        Largest size of a chunk. Defaults to 4 GiB.
     """
 
-    def __init__(self, array: Any, name: str) -> None:
-        super().__init__(name, array.shape, array.dtype, array.chunks)
+    def __init__(self, array: Any, name: str, max_bytes: int | None = None) -> None:
+        super().__init__(name, array.shape, array.dtype, array.chunks, max_bytes)
         self._array = array
 
     def open_array(self) -> AbstractContextManager[Any]:
@@ -75,7 +77,10 @@ class ZarrSource(ChunkedArraySource):
 
 
 def open_zarr(
-    path: str | os.PathLike[str], key: str | None = None, name: str | None = None
+    path: str | os.PathLike[str],
+    key: str | None = None,
+    name: str | None = None,
+    max_bytes: int | None = None,
 ) -> Source:
     """Return the rows of an array in a Zarr store.
 
@@ -86,6 +91,8 @@ def open_zarr(
         Array or group. Not needed if only one array has rows of numbers.
     name : str, optional
         Defaults to the path.
+    max_bytes : int, optional
+        Largest size of a chunk. Defaults to 4 GiB.
     """
     import zarr
 
@@ -100,10 +107,12 @@ def open_zarr(
         place = zarr.open(store, mode="r")
     except Exception as error:  # stores raise errors of any type
         raise SourceError(f"{found} cannot be opened as a Zarr store ({error}).") from error
-    return from_array(place, key, name or found)
+    return from_array(place, key, name or found, max_bytes)
 
 
-def from_array(data: Any, key: str | None = None, name: str | None = None) -> Source:
+def from_array(
+    data: Any, key: str | None = None, name: str | None = None, max_bytes: int | None = None
+) -> Source:
     """Return the rows of a zarr array, or of one array of a zarr group."""
     import zarr
 
@@ -112,7 +121,7 @@ def from_array(data: Any, key: str | None = None, name: str | None = None) -> So
     if isinstance(data, zarr.Array):
         if key is not None:
             raise SourceError(f"{name} is one array, without keys: leave out key={key!r}.")
-        return ZarrSource(data, name)
+        return ZarrSource(data, name, max_bytes)
     arrays = {
         where: node for where, node in data.members(max_depth=None) if isinstance(node, zarr.Array)
     }
@@ -122,4 +131,4 @@ def from_array(data: Any, key: str | None = None, name: str | None = None) -> So
     where = (
         choose_array(f"{name}:{key}", inside, None) if inside else choose_array(name, found, key)
     )
-    return ZarrSource(arrays[where], f"{name}:{where}")
+    return ZarrSource(arrays[where], f"{name}:{where}", max_bytes)
