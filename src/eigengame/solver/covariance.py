@@ -28,7 +28,7 @@ from eigengame.solver.moments import (
     no_moments,
 )
 from eigengame.solver.outcome import Outcome, Status
-from eigengame.solver.passes import Passes
+from eigengame.solver.passes import Passes, SourcePasses
 from eigengame.solver.plan import Plan
 from eigengame.solver.raw_rows import RawRows
 from eigengame.solver.result import Found, rank_bound, scale_of
@@ -92,11 +92,16 @@ def accumulate_scatter(passes: Passes, *, center: bool) -> Scatter:
     """
     d, place = passes.source.shape[1], passes.placement
     exact = passes.in_float64(None)
-    with jax.enable_x64(True):
-        zero = place.square(jnp.zeros((d, d)))
-        start = (zero, no_moments(d, np.float64, place), 0, 0)
-        total, moments, rows, batches = exact.fold(_add, start, task="covariance")
-        matrix = np.asarray(place.gathered(total, d, d))
+    with jax.enable_x64(True), all_blas_threads():
+        if _on_host(exact):
+            none = Moments(*(np.zeros(shape) for shape in ((), d, d)))
+            start: Any = (np.zeros((d, d)), none, 0, 0)
+            matrix, moments, rows, batches = exact.fold(_add_on_host, start, task="covariance")
+        else:
+            zero = place.square(jnp.zeros((d, d)))
+            start = (zero, no_moments(d, np.float64, place), 0, 0)
+            total, moments, rows, batches = exact.fold(_add, start, task="covariance")
+            matrix = np.asarray(place.gathered(total, d, d))
     weight, mean = float(moments.weight), np.asarray(place.gathered(moments.mean, d))
     squares, share = float(np.trace(matrix)), 0.0
     if center:
@@ -112,6 +117,22 @@ def _add(carry: Any, rows: RawRows | DenseRows, count: int) -> Any:
     r"""Add one batch to $X^\top X$, the moments, and the numbers of rows and batches."""
     total, moments, seen, batches = carry
     return *_accumulate(rows, total, moments), seen + count, batches + 1
+
+
+def _on_host(passes: Passes) -> bool:
+    """Return whether rows are in memory that NumPy reads: then nothing needs to be compiled."""
+    return isinstance(passes, SourcePasses) and passes.raw and jax.default_backend() == "cpu"
+
+
+def _add_on_host(carry: Any, rows: RawRows, count: int) -> Any:
+    """Version of `_add` in NumPy, which computes one half of a symmetric product only."""
+    total, moments, seen, batches = carry
+    values, roots = rows.on_host(), np.asarray(rows.roots)
+    product, weight = values.T @ values, np.sum(roots**2)
+    mean = roots @ values / (weight if weight > 0 else 1)
+    scatter = np.maximum(np.diag(product) - weight * mean**2, 0)
+    own = Moments(weight, mean, scatter)
+    return total + product, merge_moments(moments, own, np), seen + count, batches + 1
 
 
 @jax.jit
