@@ -25,6 +25,7 @@ class FittedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     whiten: bool
     center: bool
     layers_: Layers | None
+    tol_: float | None
     _result: Result | None = None
     _began: Mapping[str, Any]
     _preparation: Preparation | None = None
@@ -48,6 +49,7 @@ class FittedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         self.n_passes_ = result.outcome.passes
         self.certificate_ = result.certificate
         self.outcome_ = result.outcome
+        self.tol_ = result.options.tol
         self._provenance = None  # only of a model that was loaded and not changed
 
     def transform(self, X: Any) -> Any:

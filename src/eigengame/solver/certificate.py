@@ -101,6 +101,10 @@ class Certificate:
         """Return whether each of the first `count` components, or its cluster, is within `tol` radians."""
         return bool((self.group_angle[:count] <= tol).all())
 
+    def open_components(self, tol: float) -> np.ndarray:
+        """Return whether each component, and its cluster, is not certified within `tol` radians, shape (k,)."""
+        return ~(self.group_angle <= tol) | (self.kind != "certified")
+
     def scaled(self, factor: float) -> Certificate:
         """Return the certificate with its variances multiplied by a factor; angles stay as they are."""
         if factor == 1:

@@ -15,9 +15,10 @@ from eigengame.sharding.placement import ONE_DEVICE, Placement, choose_placement
 from eigengame.solver.batches import batches_in_memory
 from eigengame.solver.frame import Frame, frame_of
 from eigengame.solver.memory import MemoryUse, estimate_memory, refuse_unless_fits
+from eigengame.solver.options import PROBES as PROBES
 from eigengame.solver.options import Options
 from eigengame.solver.ragged import LEAST_ROWS, shared_size
-from eigengame.solver.routes import route_of
+from eigengame.solver.routes import REMEMBERED, fallback_route, route_of
 from eigengame.sources import Source
 
 BATCH_BYTES = 2**30
@@ -29,9 +30,6 @@ LARGE_BATCH_BYTES = 2**28
 DEVICE_BATCHES = 8
 """Smallest number of batches of an array on a device, unless they have fewer than 1024 rows."""
 
-PROBES = 48
-"""Number of probes if `probes` is "auto"."""
-
 MOST_PRECISE = 2**27
 """Largest size of players that are kept in float64 on the host: 1 GiB."""
 
@@ -41,6 +39,8 @@ Space = Literal["score", "gram", "gram with overlaps", "gram on the host"]
 "score" and "gram" measure the inner products of players at each update. "gram with overlaps" carries them along,
 for kernels on one device; "gram on the host" does so with players in host memory, one block of features at a time.
 """
+
+CARRIED: Space = "gram with overlaps"
 
 
 @dataclass(frozen=True)
@@ -92,6 +92,8 @@ class Plan:
         With the number of extra players decided.
     probes : int
         Number of random probes of the first pass.
+    fallback : str or None
+        Exact route for components that the refinement does not certify.
     """
 
     components: int
@@ -104,6 +106,7 @@ class Plan:
     memory: MemoryUse
     options: Options
     probes: int = 0
+    fallback: str | None = None
 
     def game(self) -> Remembered:
         """Return the remembered game of this plan."""
@@ -111,7 +114,7 @@ class Plan:
 
     def __str__(self) -> str:
         options, layout = self.options, self.placement.layout
-        passes = "1 pass" if options.max_passes == 1 else f"up to {options.max_passes} passes"
+        passes = "1 pass" if options.passes == 1 else f"up to {options.passes} passes"
         where = "one device" if layout.devices == 1 else f"a mesh of {layout}"
         space = f" in {self.space} space" if self.route == "remembered" else ""
         return (
@@ -161,10 +164,14 @@ def make_plan(
     if frame is None and not remote:
         frame = _frame(problem, placement)
     shared = remote or placement.mesh is not None
-    route = route_of(problem.algorithm, source, players, rows, forget=options.forget, shared=shared)
+    chosen = {"forget": options.forget, "shared": shared}
+    route = route_of(problem.algorithm, source, players, rows, **chosen)
+    fallback = None
+    if route == REMEMBERED and options.automatic and options.passes > 1:
+        fallback = fallback_route(problem.algorithm, source, rows, **chosen)
     carried = route == "remembered" and not remote and (frame or Frame()).plain
     carried = carried and _kernels_apply(problem, players, batch, placement)
-    space: Space = "gram with overlaps" if carried else "score"
+    space: Space = CARRIED if carried else "score"
     if not carried and not source.sparse and cheaper_in_gram_space(batch, players, d):
         space = "gram"
     probes = _probes(options, route, players, d, carried=carried)
@@ -188,22 +195,28 @@ def make_plan(
         ),
         options=options,
         probes=probes,
+        fallback=fallback,
     )
     return plan if remote else _fitting(problem, plan)
 
 
 def _fitting(problem: Problem, plan: Plan) -> Plan:
-    """Return the plan, or one without probes or with players in host memory, if it fits; else raise MemoryError."""
+    """Return the plan, or one with fewer passes, without probes or with players in host memory, if it fits.
+
+    Raises MemoryError if none does.
+    """
     source, options, room = problem.source, plan.options, problem.source.free_bytes()
     try:
         refuse_unless_fits(plan.memory, plan.batch, plan.players, room=room)
         return plan
     except MemoryError:
-        if options.probes == "auto" and plan.probes and options.max_passes == 1:
+        if options.automatic and options.tol is not None and options.passes > 1:
+            return _fitting(problem, _with_fewer_passes(problem, plan))
+        if options.probes == "auto" and plan.probes and options.passes == 1:
             fewer = replace(plan.memory, probes=0, certificate=0)
             return _fitting(problem, replace(plan, memory=fewer, probes=0))
         alone = source.on_device and plan.placement.mesh is None and jax.default_backend() != "cpu"
-        simple = plan.route == "remembered" and options.forget == 1 and options.max_passes == 1
+        simple = plan.route == "remembered" and options.forget == 1 and options.passes == 1
         if not (alone and simple):
             raise
     memory = _memory(
@@ -211,6 +224,24 @@ def _fitting(problem: Problem, plan: Plan) -> Plan:
     )
     refuse_unless_fits(memory, plan.batch, plan.players, room=room)
     return replace(plan, space="gram on the host", memory=memory, probes=0)
+
+
+def _with_fewer_passes(problem: Problem, plan: Plan) -> Plan:
+    """Return the plan with half as many passes. An exact route takes no more memory than one pass of the game."""
+    options = replace(plan.options, passes=plan.options.passes // 2)
+    space, route = plan.space, plan.route
+    probes = _probes(options, route, plan.players, problem.source.shape[1], carried=space == CARRIED)
+    memory = _memory(
+        problem,
+        plan.players,
+        plan.batch,
+        plan.placement,
+        plan.frame,
+        options,
+        probes=probes,
+        measured=_measured(options, route, plan.players * problem.source.shape[1], probes),
+    )
+    return replace(plan, options=options, probes=probes, memory=memory)
 
 
 def _memory(
@@ -233,7 +264,7 @@ def _memory(
         players,
         np.dtype(options.dtype).itemsize,
         batches_in_memory(source, options.dtype, copied=copied),
-        passes=options.max_passes,
+        passes=options.passes,
         placement=placement,
         computed=source.dtype.itemsize if source.on_device else None,
         on_host=on_host,
@@ -246,7 +277,7 @@ def _measured(options: Options, route: str, size: int, probes: int) -> int:
     """Return the number of probes of a certificate on the host, for players of this size; 0 if there is none."""
     if route != "remembered":
         return 0
-    if options.max_passes == 1:
+    if options.passes == 1:
         return probes
     return 0 if size > MOST_PRECISE else probes or PROBES
 
@@ -284,7 +315,7 @@ def _probes(options: Options, route: str, players: int, d: int, *, carried: bool
     if options.probes != "auto":
         return options.probes
     # Players that are refined on the device have probes of their own.
-    large = options.max_passes > 1 and players * d > MOST_PRECISE
+    large = options.passes > 1 and players * d > MOST_PRECISE
     return 0 if carried or large else PROBES
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from eigengame.sharding.gather import gather
 from eigengame.solver import stream as streams
 from eigengame.solver.covariance import solve_covariance
 from eigengame.solver.forgetting import faded_passes, refuse_unless_fading
-from eigengame.solver.goal import Goal, measures_in_float64, play_rounding
+from eigengame.solver.goal import Goal, converged_status, measures_in_float64, play_rounding
 from eigengame.solver.one_pass import certificate_of, probe_images
 from eigengame.solver.options import Options
 from eigengame.solver.outcome import Outcome, Status
@@ -16,14 +18,12 @@ from eigengame.solver.passes import Passes
 from eigengame.solver.plan import Plan
 from eigengame.solver.refine import refine
 from eigengame.solver.result import Found, Result, rank_bound, result_of, scale_of
-from eigengame.solver.routes import COVARIANCE, ROW_GRAM
+from eigengame.solver.routes import COVARIANCE, REMEMBERED, ROW_GRAM, passes_before
 from eigengame.solver.row_counts import refuse_unless_counted, refuse_unless_enough
 from eigengame.solver.row_gram import solve_row_gram
 from eigengame.solver.stepwise import solve_stepwise
 from eigengame.solver.stream import Stream
 from eigengame.solver.streaming import stream_pass
-
-REMEMBERED = "remembered"
 
 
 def solve(plan: Plan, passes: Passes, null_level: float = 0.0) -> Result:
@@ -46,24 +46,29 @@ def _solve_remembered(plan: Plan, passes: Passes) -> Found:
     """Play the remembered game once over the data, and refine its players if more passes are allowed."""
     options, d = plan.options, passes.source.shape[1]
     if options.forget < 1:
-        refuse_unless_fading(passes.source, options.forget, passes=options.max_passes)
+        refuse_unless_fading(passes.source, options.forget, passes=options.passes)
     stream = stream_pass(plan, passes)
     passes.refuse_unless_finite(stream.moments.scatter)
     refuse_unless_counted(passes.source.name, stream.rows, stream.moments.weight, 2)
-    if passes.stopped or options.max_passes == 1:
-        status = Status.STOPPED if passes.stopped else Status.STREAM_ENDED
-        return found_in_stream(streams.gathered(stream, d, passes.placement), options, status)
+    if passes.stopped or options.passes == 1:
+        stream = streams.gathered(stream, d, passes.placement)
+        found = found_in_stream(stream, options, Status.STOPPED if passes.stopped else None)
+        # Data that can be read again may have one pass only because memory is short.
+        again = plan.fallback is not None and not (passes.stopped or found.outcome.converged)
+        return _solved_exactly(plan, passes, found) if again else found
     further = passes
     if options.forget < 1:
         further = faded_passes(passes, stream.rows, options.forget)
-    scale = scale_of(stream.moments, stream.rows, options)
+    scale, most = scale_of(stream.moments, stream.rows, options), options.passes
+    if plan.fallback is not None:
+        most = min(most, passes_before(plan.fallback, passes.source, plan.players, stream.rows))
     goal = Goal(
         passes=further,
         mean=stream.moments.mean if options.center else None,
         k=plan.components,
         determined=rank_bound(stream.rows, d, options),
         scale=scale,
-        max_passes=options.max_passes,
+        max_passes=most,
         tol=options.tol,
         seed=options.seed + 2,
         rounding=play_rounding(
@@ -85,7 +90,7 @@ def _solve_remembered(plan: Plan, passes: Passes) -> Found:
         first=probe_images(stream) if goal.on_host(stream.state.memory.players) else None,
     )
     stream = streams.gathered(stream, d, passes.placement)
-    return Found(
+    found = Found(
         players=refined.players[:, :d],
         values=refined.certificate.rayleigh * scale,
         certificate=refined.certificate,
@@ -94,18 +99,48 @@ def _solve_remembered(plan: Plan, passes: Passes) -> Found:
         rows=stream.rows,
         stream=stream,
     )
+    ended = found.outcome.converged or found.outcome.status is Status.STOPPED
+    # In float64 the exact solution has the same limit.
+    limited = found.outcome.status is Status.FLOOR_REACHED and goal.on_host(found.players)
+    if ended or limited or plan.fallback is None:
+        return found
+    return _solved_exactly(plan, passes, found)
 
 
-def found_in_stream(
-    stream: Stream, options: Options, status: Status = Status.STREAM_ENDED
-) -> Found:
-    """Return what a remembered game holds after one pass, or so far."""
+def _solved_exactly(plan: Plan, passes: Passes, before: Found) -> Found:
+    """Return the exact solution by one more pass, where the game did not certify every component.
+
+    The stream of the game stays, to be continued or merged. Its components stay if more of them are certified.
+    """
+    solved = solve_covariance if plan.fallback == COVARIANCE else solve_row_gram
+    found, tol = solved(plan, passes), plan.options.tol
+    assert tol is not None
+    outcome = Outcome(
+        found.outcome.status,
+        f"{before.outcome.route}, then {found.outcome.route}",
+        before.outcome.passes + 1,
+    )
+    left, right = (one.certificate.open_components(tol).sum() for one in (found, before))
+    if left > right:
+        return replace(before, outcome=outcome)
+    return replace(found, outcome=outcome, stream=before.stream)
+
+
+def found_in_stream(stream: Stream, options: Options, status: Status | None = None) -> Found:
+    """Return what a remembered game holds after one pass, or so far.
+
+    `status` is by default that of its certificate and the tolerance of the options.
+    """
     memory = stream.state.memory
     scale = scale_of(stream.moments, stream.rows, options)
+    found = certificate_of(stream, scale)
+    if status is None:
+        determined = rank_bound(stream.rows, memory.players.shape[1], options)
+        status = converged_status(found, options.tol, determined) or Status.STREAM_ENDED
     return Found(
         players=gather(memory.players),
         values=np.asarray(memory.strengths, np.float64)[: stream.k],
-        certificate=certificate_of(stream, scale),
+        certificate=found,
         outcome=Outcome(status, REMEMBERED, 1),
         moments=stream.moments,
         rows=stream.rows,
