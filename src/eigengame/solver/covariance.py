@@ -18,6 +18,7 @@ from eigengame._system.blas_threads import all_blas_threads
 from eigengame.game.rows import DenseRows
 from eigengame.linalg.products import full_product
 from eigengame.solver.certificate import Certificate, certificate, stored
+from eigengame.solver.exact_stream import exact_probes, exact_stream
 from eigengame.solver.float64_products import longest_sum
 from eigengame.solver.goal import converged_status
 from eigengame.solver.moments import (
@@ -68,11 +69,21 @@ def solve_covariance(plan: Plan, passes: Passes) -> Found:
     refuse_unless_counted(passes.source.name, scatter.rows, scatter.moments.weight, 2)
     moments = gathered_moments(scatter.moments, d, passes.placement)
     scale, tol = scale_of(moments, scatter.rows, options), options.tol or TOL
-    found, players = solve_scatter(
+    found, players, values = solve_scatter(
         scatter, plan.players, plan.components, scale=scale, tol=tol, dtype=options.dtype
     )
     determined = rank_bound(scatter.rows, d, options)
     status = converged_status(found, tol, determined) or Status.FLOOR_REACHED
+    sums, draws = exact_probes(plan, d)
+    stream = exact_stream(
+        plan,
+        players,
+        values[: plan.players],
+        moments,
+        scatter.rows,
+        sums,
+        draws @ scatter.matrix,
+    )
     return Found(
         players=players,
         values=found.rayleigh * scale,
@@ -80,6 +91,7 @@ def solve_covariance(plan: Plan, passes: Passes) -> Found:
         outcome=Outcome(status, COVARIANCE, 1),
         moments=moments,
         rows=scatter.rows,
+        stream=stream,
     )
 
 
@@ -147,8 +159,8 @@ def _accumulate(
 
 def solve_scatter(
     scatter: Scatter, players: int, k: int, *, scale: float, tol: float, dtype: Any
-) -> tuple[Certificate, np.ndarray]:
-    """Return the certificate of the first k eigenvectors, and the first `players` of them as they are kept.
+) -> tuple[Certificate, np.ndarray, np.ndarray]:
+    """Return the certificate of the first k eigenvectors, the first `players` as they are kept, and all eigenvalues.
 
     All eigenvectors are computed, so the largest value beyond the players is known up to rounding, and nothing is
     left to chance.
@@ -177,4 +189,4 @@ def solve_scatter(
         tol=tol,
     )
     kept = own.astype(dtype)
-    return stored(found, own, kept), kept
+    return stored(found, own, kept), kept, values

@@ -34,6 +34,7 @@ from scipy.linalg import LinAlgError, cholesky, eigh
 from eigengame._system.blas_threads import all_blas_threads
 from eigengame.linalg.products import full_product
 from eigengame.solver.certificate import Certificate, certificate, stored
+from eigengame.solver.exact_stream import exact_probes, exact_stream
 from eigengame.solver.goal import converged_status
 from eigengame.solver.held_rows import HeldRows
 from eigengame.solver.moments import Moments
@@ -67,6 +68,8 @@ class RowGram(NamedTuple):
         $\varepsilon$.
     error : float
         $\delta$.
+    scores : array of shape (r, n)
+        Scores of the rows on given probes.
     """
 
     matrix: np.ndarray
@@ -74,6 +77,7 @@ class RowGram(NamedTuple):
     squares: float
     rows_error: float
     error: float
+    scores: np.ndarray
 
 
 class Players(NamedTuple):
@@ -89,6 +93,8 @@ class Players(NamedTuple):
         Both parts of the errors of $\hat\lambda_i\hat v_i$ as a product with $M$.
     level : float
         Bound on the largest eigenvalue outside the players.
+    images : array of shape (r, d)
+        Products of the probes with M.
     """
 
     directions: np.ndarray
@@ -96,6 +102,7 @@ class Players(NamedTuple):
     sums: np.ndarray
     scores: np.ndarray
     level: float
+    images: np.ndarray
 
 
 def solve_row_gram(plan: Plan, passes: Passes) -> Found:
@@ -104,11 +111,21 @@ def solve_row_gram(plan: Plan, passes: Passes) -> Found:
     held = HeldRows.read(passes)
     refuse_unless_counted(passes.source.name, held.rows, held.weight, 2)
     with jax.enable_x64(True), all_blas_threads():
-        gram = row_gram(held, center=options.center)
+        sums, draws = exact_probes(plan, held.width)
+        gram = row_gram(held, center=options.center, probes=draws)
         passes.refuse_unless_finite(gram.moments.scatter)
         players = solve_players(gram, held, min(plan.players, held.rows), center=options.center)
         scale, tol = scale_of(gram.moments, held.rows, options), options.tol or TOL
         found, kept = certified(players, plan.components, scale=scale, tol=tol, dtype=options.dtype)
+        stream = exact_stream(
+            plan,
+            kept,
+            players.values,
+            gram.moments,
+            held.rows,
+            sums,
+            players.images,
+        )
     status = converged_status(found, tol, rank_bound(held.rows, held.width, options))
     return Found(
         players=kept,
@@ -117,17 +134,24 @@ def solve_row_gram(plan: Plan, passes: Passes) -> Found:
         outcome=Outcome(status or Status.FLOOR_REACHED, ROW_GRAM, passes.record.made),
         moments=gram.moments,
         rows=held.rows,
+        stream=stream,
     )
 
 
-def row_gram(held: HeldRows, *, center: bool) -> RowGram:
-    """Return the inner products of all rows, about the mean if `center`. Needs ``jax.enable_x64(True)``."""
+def row_gram(held: HeldRows, *, center: bool, probes: np.ndarray | None = None) -> RowGram:
+    """Return the inner products of all rows, about the mean if `center`. Needs ``jax.enable_x64(True)``.
+
+    `probes` (r, d) are multiplied by the rows as well.
+    """
+    probes = np.zeros((0, held.width)) if probes is None else probes
     total: Any = 0.0
+    scores: Any = 0.0
     mean, scatter, left = (np.zeros(held.width) for _ in range(3))
     longest, count = 0, 0
     for panel in held.panels(center=center):
         values, own = panel.values, panel.columns
         total = total + _product(values, values.T)
+        scores = scores + _product(held.there(probes[:, own]), values.T)
         mean[own], scatter[own] = panel.mean, np.asarray((values**2).sum(axis=0))
         left[own] = np.asarray(held.roots @ values) if center else 0.0
         longest, count = max(longest, values.shape[1]), count + 1
@@ -146,7 +170,7 @@ def row_gram(held: HeldRows, *, center: bool) -> RowGram:
     if not center:
         scatter = np.maximum(scatter - weight * mean**2, 0)
     moments = Moments(*(jnp.asarray(one) for one in (weight, mean, scatter)))
-    return RowGram(matrix, moments, squares, rows_error, error)
+    return RowGram(matrix, moments, squares, rows_error, error, np.asarray(scores))
 
 
 def solve_players(gram: RowGram, held: HeldRows, players: int, *, center: bool) -> Players:
@@ -168,7 +192,8 @@ def solve_players(gram: RowGram, held: HeldRows, players: int, *, center: bool) 
     following = float(values[good]) if good < players else following
     level = _outside(gram, values[:good], vectors[:good], residuals[:good], following)
     level = (math.sqrt(level) + math.sqrt(good) * off) ** 2
-    directions = _directions(held, vectors, center=center)
+    both = _directions(held, np.concatenate([vectors, gram.scores]), center=center)
+    directions, images = both[:players], both[players:]
     roots = np.sqrt(np.maximum(values, np.finfo(float).tiny))
     directions[:good] /= roots[:good, None]
     sums, scores = values * off / roots, scores / roots
@@ -176,7 +201,7 @@ def solve_players(gram: RowGram, held: HeldRows, players: int, *, center: bool) 
         directions[good:] = _apart(directions[good:], directions[:good])
         uneven = math.sqrt(players) * gamma(8.0 * players * held.width)
         sums[good:], scores[good:] = values[good:], math.sqrt(level) + uneven * math.sqrt(largest)
-    return Players(directions, values, sums, scores, level)
+    return Players(directions, values, sums, scores, level, images)
 
 
 def certified(
@@ -238,7 +263,7 @@ def _outside(
 def _directions(held: HeldRows, vectors: np.ndarray, *, center: bool) -> np.ndarray:
     r"""Return $Z^\top u_i$ for each eigenvector, shape (K, d)."""
     found = np.empty((len(vectors), held.width))
-    there = jnp.asarray(vectors) if held.on_device else vectors
+    there = held.there(vectors)
     for panel in held.panels(center=center):
         found[:, panel.columns] = np.asarray(_product(there, panel.values))
     return found
