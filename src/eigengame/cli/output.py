@@ -42,11 +42,11 @@ def print_components(model: Any) -> None:
     """Print variance, share, angle and kind of bound of each component, and what the kinds mean."""
     from eigengame.solver.certificate_text import counts, meaning, shown_components
 
-    certificate, tol = model.certificate_, model.tol
+    certificate, tol = model.certificate_, model.tol_
     findings = certificate.findings()
     share = model.explained_variance_ratio_
     total = share.cumsum()
-    shown = shown_components(findings)
+    shown = shown_components(findings, tol, most=None)
     rows, last = [], -1
     for i in shown:
         if i > last + 1:
@@ -105,6 +105,7 @@ def model_summary(model: Any) -> dict[str, Any]:
             "advice": outcome.advice,
             "route": outcome.route,
             "passes": outcome.passes,
+            "tol": model.tol_,
         },
     }
 

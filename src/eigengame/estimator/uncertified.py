@@ -35,18 +35,23 @@ def uncertified(model: FittedPCA) -> np.ndarray:
     return np.flatnonzero(determined & model.certificate_.open_components(model.tol_))
 
 
-def warn_uncertified(model: FittedPCA) -> None:
-    """Warn about components that are not certified within the tolerance of a fit: one warning for all of them."""
+def uncertified_message(model: FittedPCA) -> str | None:
+    """Return which components are not certified within the tolerance of a fit, and the remedy; None if all are."""
     which, outcome = uncertified(model), model.outcome_
     # A watcher that ended the run knows that the components are not final.
     if not len(which) or outcome.status is Status.STOPPED:
-        return
+        return None
     verb = "is" if len(which) == 1 else "are"
     remedy = model.certificate_.advice or outcome.advice
-    warnings.warn(
+    return (
         f"{ranks(which)} of {len(model.components_)} {verb} not certified within {model.tol_:g} rad: {outcome}. "
-        f"{remedy} tol=None turns this warning off.",
-        UncertifiedWarning,
-        stacklevel=4,  # the call of `fit`, which is wrapped
+        f"{remedy}"
     )
 
+
+def warn_uncertified(model: FittedPCA) -> None:
+    """Warn about components that are not certified within the tolerance of a fit: one warning for all of them."""
+    message = uncertified_message(model)
+    if message is not None:
+        message = f"{message} tol=None turns this warning off."
+        warnings.warn(message, UncertifiedWarning, stacklevel=4)  # the call of `fit`, which is wrapped

@@ -95,7 +95,7 @@ def write_report(
             "route": model.outcome_.route,
             "source": facts.source_name(model),
             "outcome": facts.outcome(model),
-            "certificate": facts.certificate(model.certificate_, model.tol),
+            "certificate": facts.certificate(model.certificate_, model.tol_),
             "components": facts.components(model),
             "run": facts.run(model),
             "scores": scores,

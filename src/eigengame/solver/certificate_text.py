@@ -19,7 +19,7 @@ LEADING = 32
 """Number of leading components that a table always shows."""
 
 MOST_OPEN = 96
-"""Largest number of components without a bound that a table shows."""
+"""Largest number of components without a bound that the text of a certificate shows."""
 
 Known = Literal["certified", "conditional", "estimate", "unknown"]
 Cause = Literal["", "level", "gap", "neighbour", "rank", "skew", "probes"]
@@ -178,10 +178,16 @@ def table(found: Certificate) -> str:
     return "\n".join([*lines, *notes(found), advice(found)]).rstrip("\n")
 
 
-def shown_components(listed: list[Finding]) -> list[int]:
-    """Return the components that a table shows: the leading ones, and those without a bound."""
-    missing = [i for i, one in enumerate(listed) if not one.bounded]
-    return sorted({*range(min(len(listed), LEADING)), *missing[:MOST_OPEN]})
+def shown_components(
+    listed: list[Finding], tol: float | None = None, most: int | None = MOST_OPEN
+) -> list[int]:
+    """Return the components that a table shows: the leading ones, and those without a bound or beyond `tol`.
+
+    `most` is the largest number of the latter; None shows all of them.
+    """
+    limit = math.inf if tol is None else tol
+    missing = [i for i, one in enumerate(listed) if not (one.bounded and one.angle <= limit)]
+    return sorted({*range(min(len(listed), LEADING)), *missing[:most]})
 
 
 def ranks(which: Iterable[int]) -> str:
