@@ -32,7 +32,7 @@ from eigengame.solver.outcome import Outcome, Status
 from eigengame.solver.passes import Passes, SourcePasses
 from eigengame.solver.plan import Plan
 from eigengame.solver.raw_rows import RawRows
-from eigengame.solver.result import Found, rank_bound, scale_of
+from eigengame.solver.result import Found, count_for, rank_bound, scale_of
 from eigengame.solver.rounding import OPERATIONS, gamma
 from eigengame.solver.routes import COVARIANCE
 from eigengame.solver.row_counts import refuse_unless_counted
@@ -61,16 +61,28 @@ class Scatter(NamedTuple):
     error: float
 
 
-def solve_covariance(plan: Plan, passes: Passes) -> Found:
-    """Accumulate M in one pass, and solve its eigenproblem."""
+def solve_covariance(plan: Plan, passes: Passes, share: float | None = None) -> Found:
+    """Accumulate M in one pass, and solve its eigenproblem.
+
+    With `share`, as many components are returned as explain this share of the variance, whatever the plan says.
+    """
     options, d = plan.options, passes.source.shape[1]
     scatter = accumulate_scatter(passes, center=options.center)
     passes.refuse_unless_finite(scatter.moments.scatter)
     refuse_unless_counted(passes.source.name, scatter.rows, scatter.moments.weight, 2)
     moments = gathered_moments(scatter.moments, d, passes.placement)
     scale, tol = scale_of(moments, scatter.rows, options), options.tol or TOL
-    found, players, values = solve_scatter(
-        scatter, plan.players, plan.components, scale=scale, tol=tol, dtype=options.dtype
+    spectrum = solve_scatter(scatter)
+    if share is not None:
+        plan = plan.with_components(count_for(spectrum.values, share), d)
+    found, players = certified(
+        scatter,
+        spectrum,
+        plan.players,
+        plan.components,
+        scale=scale,
+        tol=tol,
+        dtype=options.dtype,
     )
     determined = rank_bound(scatter.rows, d, options)
     status = converged_status(found, tol, determined) or Status.FLOOR_REACHED
@@ -78,7 +90,7 @@ def solve_covariance(plan: Plan, passes: Passes) -> Found:
     stream = exact_stream(
         plan,
         players,
-        values[: plan.players],
+        spectrum.values[: plan.players],
         moments,
         scatter.rows,
         sums,
@@ -157,25 +169,52 @@ def _accumulate(
     return total + product, merge_moments(moments, batch_moments(wide))
 
 
-def solve_scatter(
-    scatter: Scatter, players: int, k: int, *, scale: float, tol: float, dtype: Any
-) -> tuple[Certificate, np.ndarray, np.ndarray]:
-    """Return the certificate of the first k eigenvectors, the first `players` as they are kept, and all eigenvalues.
+class Spectrum(NamedTuple):
+    """All eigenvectors of a scatter matrix, largest value first.
+
+    Attributes
+    ----------
+    values : array of shape (d,)
+    vectors, images : arrays of shape (d, d)
+        The eigenvectors, as rows, and their products with the matrix.
+    """
+
+    values: np.ndarray
+    vectors: np.ndarray
+    images: np.ndarray
+
+
+def solve_scatter(scatter: Scatter) -> Spectrum:
+    """Return all eigenvectors of a scatter matrix."""
+    with all_blas_threads():
+        values, vectors = eigh(scatter.matrix)
+        vectors = np.ascontiguousarray(vectors.T[::-1])
+        return Spectrum(values[::-1], vectors, vectors @ scatter.matrix)
+
+
+def certified(
+    scatter: Scatter,
+    spectrum: Spectrum,
+    players: int,
+    k: int,
+    *,
+    scale: float,
+    tol: float,
+    dtype: Any,
+) -> tuple[Certificate, np.ndarray]:
+    """Return the certificate of the first k eigenvectors, and the first `players` of them as they are kept.
 
     All eigenvectors are computed, so the largest value beyond the players is known up to rounding, and nothing is
     left to chance.
     """
-    matrix, d = scatter.matrix, len(scatter.matrix)
-    with all_blas_threads():
-        values, vectors = eigh(matrix)
-    values, vectors = values[::-1], np.ascontiguousarray(vectors.T[::-1])
-    images = vectors @ matrix
+    (values, vectors, images), d = spectrum, len(scatter.matrix)
     # The product is rounded too, and so is the eigenproblem: its residuals show by how much.
-    error = scatter.error + gamma(d + OPERATIONS) * float(np.linalg.norm(matrix))
+    error = scatter.error + gamma(d + OPERATIONS) * float(np.linalg.norm(scatter.matrix))
     beyond = -math.inf
     if players < d:
         residual = float(np.linalg.norm(images - values[:, None] * vectors))
-        uneven = float(np.linalg.norm(vectors @ vectors.T - np.eye(d)))
+        with all_blas_threads():
+            uneven = float(np.linalg.norm(vectors @ vectors.T - np.eye(d)))
         beyond = float(values[players]) + 2 * residual + 2 * uneven * abs(values[0]) + error
     own = vectors[:players]
     found = certificate(
@@ -189,4 +228,4 @@ def solve_scatter(
         tol=tol,
     )
     kept = own.astype(dtype)
-    return stored(found, own, kept), kept, values
+    return stored(found, own, kept), kept

@@ -112,6 +112,10 @@ class Plan:
         """Return the remembered game of this plan."""
         return self.options.game("score" if self.space == "score" else "gram")
 
+    def with_components(self, k: int, d: int) -> Plan:
+        """Return the plan for another number of components of d features, with the same batches."""
+        return replace(self, components=k, players=self.options.players(k, d))
+
     def __str__(self) -> str:
         options, layout = self.options, self.placement.layout
         passes = "1 pass" if options.passes == 1 else f"up to {options.passes} passes"

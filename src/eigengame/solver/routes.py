@@ -18,6 +18,8 @@ COVARIANCE = "covariance"
 ROW_GRAM = "row gram"
 """The route that solves the eigenproblem of the inner products of all rows: for few rows."""
 
+EXACT_ROUTES = (COVARIANCE, ROW_GRAM)
+
 EXACT = "exact"
 """The algorithm that chooses one of these two routes."""
 

@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy.linalg import LinAlgError, cholesky, eigh
+from scipy.linalg import LinAlgError, cholesky, eigh, eigvalsh
 
 from eigengame._system.blas_threads import all_blas_threads
 from eigengame.linalg.products import full_product
@@ -41,7 +41,7 @@ from eigengame.solver.moments import Moments
 from eigengame.solver.outcome import Outcome, Status
 from eigengame.solver.passes import Passes
 from eigengame.solver.plan import Plan
-from eigengame.solver.result import Found, rank_bound, scale_of
+from eigengame.solver.result import Found, count_for, rank_bound, scale_of
 from eigengame.solver.rounding import OPERATIONS, UNIT, gamma
 from eigengame.solver.routes import ROW_GRAM
 from eigengame.solver.row_counts import refuse_unless_counted
@@ -105,8 +105,11 @@ class Players(NamedTuple):
     images: np.ndarray
 
 
-def solve_row_gram(plan: Plan, passes: Passes) -> Found:
-    """Read all rows once, and solve the eigenproblem of their inner products."""
+def solve_row_gram(plan: Plan, passes: Passes, share: float | None = None) -> Found:
+    """Read all rows once, and solve the eigenproblem of their inner products.
+
+    With `share`, as many components are returned as explain this share of the variance, whatever the plan says.
+    """
     options = plan.options
     held = HeldRows.read(passes)
     refuse_unless_counted(passes.source.name, held.rows, held.weight, 2)
@@ -114,6 +117,9 @@ def solve_row_gram(plan: Plan, passes: Passes) -> Found:
         sums, draws = exact_probes(plan, held.width)
         gram = row_gram(held, center=options.center, probes=draws)
         passes.refuse_unless_finite(gram.moments.scatter)
+        if share is not None:
+            values = eigvalsh(gram.matrix, check_finite=False)[::-1]
+            plan = plan.with_components(count_for(values, share), held.width)
         players = solve_players(gram, held, min(plan.players, held.rows), center=options.center)
         scale, tol = scale_of(gram.moments, held.rows, options), options.tol or TOL
         found, kept = certified(players, plan.components, scale=scale, tol=tol, dtype=options.dtype)

@@ -17,8 +17,16 @@ from eigengame.solver.outcome import Outcome, Status
 from eigengame.solver.passes import Passes
 from eigengame.solver.plan import Plan
 from eigengame.solver.refine import refine
-from eigengame.solver.result import Found, Result, rank_bound, result_of, scale_of
-from eigengame.solver.routes import COVARIANCE, REMEMBERED, ROW_GRAM, passes_before
+from eigengame.solver.result import (
+    Found,
+    Result,
+    count_for,
+    rank_bound,
+    result_of,
+    scale_of,
+    total_scatter,
+)
+from eigengame.solver.routes import COVARIANCE, EXACT_ROUTES, REMEMBERED, passes_before
 from eigengame.solver.row_counts import refuse_unless_counted, refuse_unless_enough
 from eigengame.solver.row_gram import solve_row_gram
 from eigengame.solver.stepwise import solve_stepwise
@@ -26,20 +34,38 @@ from eigengame.solver.stream import Stream
 from eigengame.solver.streaming import stream_pass
 
 
-def solve(plan: Plan, passes: Passes, null_level: float = 0.0) -> Result:
-    """Fit the components of a plan; see `result_of` for `null_level`."""
+def solve(
+    plan: Plan, passes: Passes, null_level: float = 0.0, share: float | None = None
+) -> Result:
+    """Fit the components of a plan; see `result_of` for `null_level`.
+
+    With `share`, fewer components are returned if these explain the share of the variance. An exact route returns as
+    many as it takes, whatever the plan says.
+    """
+    options, d = plan.options, passes.source.shape[1]
     if plan.route == REMEMBERED:
         found = _solve_remembered(plan, passes)
-    elif plan.route == COVARIANCE:
-        found = solve_covariance(plan, passes)
-    elif plan.route == ROW_GRAM:
-        found = solve_row_gram(plan, passes)
+    elif plan.route in EXACT_ROUTES:
+        found = _exactly(plan.route, plan, passes, share)
     else:
         found = solve_stepwise(plan, passes)
+    if share is not None and plan.route not in EXACT_ROUTES:
+        total = total_scatter(found.moments, center=options.center)
+        found = found.first(count_for(found.values, share, total))
+        # The players stay, and are extra from now on.
+        extra = len(found.players) - len(found.values)
+        automatic = options.players(len(found.values), d) == len(found.players)
+        options = options if automatic else replace(options, extra=extra)
     if found.outcome.status is not Status.STOPPED:
         name, weight = passes.source.name, found.moments.weight
-        refuse_unless_enough(name, plan.components, found.rows, weight, found.outcome.passes)
-    return result_of(found, plan.options, passes.frame, null_level)
+        refuse_unless_enough(name, len(found.values), found.rows, weight, found.outcome.passes)
+    return result_of(found, options, passes.frame, null_level)
+
+
+def _exactly(route: str, plan: Plan, passes: Passes, share: float | None) -> Found:
+    """Take an exact route."""
+    solved = solve_covariance if route == COVARIANCE else solve_row_gram
+    return solved(plan, passes, share)
 
 
 def _solve_remembered(plan: Plan, passes: Passes) -> Found:
@@ -112,8 +138,8 @@ def _solved_exactly(plan: Plan, passes: Passes, before: Found) -> Found:
 
     The stream of the game stays, to be continued or merged. Its components stay if more of them are certified.
     """
-    solved = solve_covariance if plan.fallback == COVARIANCE else solve_row_gram
-    found, tol = solved(plan, passes), plan.options.tol
+    assert plan.fallback is not None
+    found, tol = _exactly(plan.fallback, plan, passes, None), plan.options.tol
     assert tol is not None
     outcome = Outcome(
         found.outcome.status,

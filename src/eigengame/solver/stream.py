@@ -100,6 +100,14 @@ def _merge_sums(
     return merge_moments(one, other), merge_sums(mine, theirs, one, other, center=game.center)
 
 
+def with_components(stream: Stream, k: int) -> Stream:
+    """Return the stream with its first k players as components; the others are extra."""
+    like = stream.state.like
+    state = stream.state._replace(like=jax.device_put(np.zeros((k, 0), like.dtype)))
+    one, other = ((rows, players[:k]) for rows, players in stream.snapshots)
+    return stream._replace(state=state, snapshots=(one, other))
+
+
 def reframed(stream: Stream, frame: Frame, target: Frame) -> Stream:
     """Return the stream with its rows in another frame."""
     if frame.plain and target.plain:
