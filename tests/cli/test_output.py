@@ -61,7 +61,7 @@ def test_components_without_a_bound_are_in_long_tables(capsys):
 
 
 def test_the_advice_is_about_missing_bounds_and_json_has_kinds_and_reasons(run, data):
-    options = ("--probes", 0, "--algorithm", "remembered", "--tol", "none")
+    options = ("--probes", 0, "--algorithm", "remembered", "--batch-size", 100, "--tol", "none")
     done = run("fit", data, "-k", K, *options, "-q")
     assert "Next: Fit with probes=48" in done.out
     done = run("inspect", "data.safetensors", "--json")

@@ -94,7 +94,7 @@ def test_a_run_for_a_share_of_the_variance_resumes(tmp_path):
     options = OPTIONS | {"n_components": 0.9}
     whole = game_pca(**options).fit(X)
     with pytest.raises(Interrupted):
-        game_pca(**options).fit(X, checkpoint=tmp_path, progress=Interrupting(15))
+        game_pca(**options).fit(X, checkpoint=tmp_path, progress=Interrupting(4))
     same(game_pca(**options).fit(X, checkpoint=tmp_path), whole)
 
 

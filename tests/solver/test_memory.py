@@ -68,6 +68,7 @@ def test_the_certificate_of_one_pass_takes_what_is_counted(rows, probes):
     assert taken <= counted <= 2 * taken
 
 
+@pytest.mark.filterwarnings("ignore::eigengame.UncertifiedWarning")
 @pytest.mark.parametrize(("passes", "tol"), [(3, None), (9, 1e-10)])
 def test_a_refinement_takes_at_most_what_is_counted(rows, monkeypatch, passes, tol):
     taken, refine = [], solve.refine

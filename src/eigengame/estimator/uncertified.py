@@ -54,4 +54,6 @@ def warn_uncertified(model: FittedPCA) -> None:
     message = uncertified_message(model)
     if message is not None:
         message = f"{message} tol=None turns this warning off."
-        warnings.warn(message, UncertifiedWarning, stacklevel=4)  # the call of `fit`, which is wrapped
+        warnings.warn(
+            message, UncertifiedWarning, stacklevel=4
+        )  # the call of `fit`, which is wrapped

@@ -58,8 +58,7 @@ def exact_stream(
     batches = max(1, -(-rows // plan.batch))
     with jax.enable_x64(dtype == np.float64):
         mean, scatter, weight = (
-            np.asarray(one).astype(dtype)
-            for one in (moments.mean, moments.scatter, moments.weight)
+            np.asarray(one).astype(dtype) for one in (moments.mean, moments.scatter, moments.weight)
         )
         own = Moments(*map(jax.device_put, (weight, mean, scatter)))
         kept = jax.device_put(players.astype(dtype))

@@ -183,7 +183,13 @@ def _summed_on_host(
     """Return the sums of one pass over sparse rows by SciPy, and the number of batches."""
     count, d = block.shape
     # Features first, as the products have them.
-    start = (np.zeros((d, count)), np.zeros((count, 1)), np.zeros((1, d)), np.zeros(()), np.zeros(()))
+    start = (
+        np.zeros((d, count)),
+        np.zeros((count, 1)),
+        np.zeros((1, d)),
+        np.zeros(()),
+        np.zeros(()),
+    )
     level = None if mean is None else (block @ mean)[None, :]
     step = partial(_add_on_host, np.ascontiguousarray(block.T), level)
     (directions, *others), batches = exact.fold(step, (start, 0), task=task)

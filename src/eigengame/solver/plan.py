@@ -234,7 +234,9 @@ def _with_fewer_passes(problem: Problem, plan: Plan) -> Plan:
     """Return the plan with half as many passes. An exact route takes no more memory than one pass of the game."""
     options = replace(plan.options, passes=plan.options.passes // 2)
     space, route = plan.space, plan.route
-    probes = _probes(options, route, plan.players, problem.source.shape[1], carried=space == CARRIED)
+    probes = _probes(
+        options, route, plan.players, problem.source.shape[1], carried=space == CARRIED
+    )
     memory = _memory(
         problem,
         plan.players,

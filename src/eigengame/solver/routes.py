@@ -76,9 +76,7 @@ def route_of(
     return algorithm
 
 
-def _cheapest(
-    source: Source, players: int, rows: int | None, *, plain: bool, shared: bool
-) -> str:
+def _cheapest(source: Source, players: int, rows: int | None, *, plain: bool, shared: bool) -> str:
     """Return the exact route that costs less than the game, or "remembered".
 
     Parameters
