@@ -64,9 +64,9 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
         orthonormal to the others, and their variance is 0 up to rounding.
     algorithm : str
         "remembered", the game; "exact", which solves the eigenproblem of the covariance matrix (few features)
-        or of the inner products of all rows (few rows, which must fit into memory) in float64; "auto" (the default),
-        which takes the exact route if that is cheaper, or if the game does not certify every component, as `outcome_`
-        shows; or any name of `eigengame.algorithms.REGISTRY`.
+        or of the inner products of all rows (few rows, which must fit into memory) in float64; "auto" (the
+        default), which takes the exact route if that is cheaper, or if the game does not certify every component,
+        as `outcome_` shows; or any name of `eigengame.algorithms.REGISTRY`.
     batch_size : int or "auto"
         Rows of a batch.
     extra : int or "auto"
@@ -83,7 +83,8 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
         where an exact solution is needed and possible. Data that can be read once takes one pass.
     tol : float, "auto" or None
         Stop when every component is within this angle (radians) by its certificate, or after `passes`; a warning
-        (`UncertifiedWarning`) names components that are not. "auto" is 0.05. None makes all `passes`, and never warns.
+        (`UncertifiedWarning`) names components that are not. "auto" is 0.05. None makes all `passes`, and never
+        warns.
     center : bool
         Whether to subtract the mean.
     whiten : bool

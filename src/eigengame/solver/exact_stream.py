@@ -1,8 +1,8 @@
 """The stream of an exact solution: a memory that `partial_fit` continues and `merge` combines.
 
-The memory of a remembered game is a summary of all rows by K players with their strengths. An exact solution has the
-best such summary: the first K eigenvectors and eigenvalues of M. The products of the probes with M are exact as well,
-up to rounding.
+The memory of a remembered game is a summary of all rows by K players with their strengths. An exact solution has
+the best such summary: the first K eigenvectors and eigenvalues of M. The products of the probes with M are exact as
+well, up to rounding.
 """
 
 from __future__ import annotations

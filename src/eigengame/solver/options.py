@@ -29,8 +29,8 @@ class Options:
 
     `rounds` is a number here, `dtype` the precision of the updates, and `seed` the seed that was drawn from
     `random_state`. `passes` is the largest number of passes and `tol` the tolerance in radians (`limits`).
-    `automatic` is whether `passes` is "auto": the fit may then make fewer passes if memory is short, and one more for
-    an exact solution.
+    `automatic` is whether `passes` is "auto": the fit may then make fewer passes if memory is short, and one more
+    for an exact solution.
     """
 
     extra: int | Literal["auto"] = "auto"

@@ -97,8 +97,8 @@ def _cheapest(source: Source, players: int, rows: int | None, *, plain: bool, sh
         return COVARIANCE
     if shared or rows is None or not _rows_fit(source):
         return REMEMBERED
-    # The inner products take n^2 d once. Rows that a network computes cost more than these. Data with few rows often
-    # has a flat spectrum, which takes many passes.
+    # The inner products take n^2 d once. Rows that a network computes cost more than these. Data with few rows
+    # often has a flat spectrum, which takes many passes.
     most = MOST_SOLVED if source.on_device and source.slow else AUTO_PASSES * 3 * players
     small = not source.sparse and rows**2 * d + EIGENPROBLEM * rows**3 <= START_UP
     return ROW_GRAM if (rows <= most or small) and _solvable(rows) else REMEMBERED

@@ -59,10 +59,9 @@ def refuse_other_run(
         {name: value for name, value in _flat(one) if name not in ("seed", DIGEST)}
         for one in (kept, asked)
     )
-    if kept["format"] < 3 and before.get("configuration.passes") == 1:
-        # Before `passes` had a default of its own, 1 stood for it.
-        if before.get("configuration.tol") is not None:
-            before["configuration.passes"] = MAX_PASSES
+    given = before.get("configuration.tol") is not None and before.get("configuration.passes") == 1
+    if kept["format"] < 3 and given:  # before `passes` was "auto", 1 stood for it
+        before["configuration.passes"] = MAX_PASSES
     if kept["format"] != now["format"]:  # an earlier version, with fewer parameters
         now = {name: now[name] for name in now if name in before} | {"format": before["format"]}
     if kept["format"] > 1 and trust_source:

@@ -21,7 +21,7 @@ PARTS = 8
 """Places of the data from which these rows are read."""
 
 MARGIN = 1.1
-"""Factor of the estimate: components beyond the share are left out afterwards, which costs less than a second fit."""
+"""Factor of the estimate: to leave out components beyond the share costs less than a second fit."""
 
 FIRST_COMPONENTS = 16
 """Number of components of the first fit if no rows can be read before."""

@@ -39,8 +39,8 @@ def solve(
 ) -> Result:
     """Fit the components of a plan; see `result_of` for `null_level`.
 
-    With `share`, fewer components are returned if these explain the share of the variance. An exact route returns as
-    many as it takes, whatever the plan says.
+    With `share`, fewer components are returned if these explain the share of the variance. An exact route returns
+    as many as it takes, whatever the plan says.
     """
     options, d = plan.options, passes.source.shape[1]
     if plan.route == REMEMBERED:
