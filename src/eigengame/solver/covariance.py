@@ -118,8 +118,8 @@ def accumulate_scatter(passes: Passes, *, center: bool) -> Scatter:
     exact = passes.in_float64(None)
     with jax.enable_x64(True), all_blas_threads():
         if _on_host(exact):
-            none = Moments(*(np.zeros(shape) for shape in ((), d, d)))
-            start: Any = (np.zeros((d, d)), none, 0, 0)
+            none: Any = (np.zeros(()), np.zeros(d), np.zeros(d))
+            start: Any = (np.zeros((d, d)), Moments(*none), 0, 0)
             matrix, moments, rows, batches = exact.fold(_add_on_host, start, task="covariance")
         else:
             zero = place.square(jnp.zeros((d, d)))

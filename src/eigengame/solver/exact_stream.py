@@ -61,8 +61,8 @@ def exact_stream(
             np.asarray(one).astype(dtype) for one in (moments.mean, moments.scatter, moments.weight)
         )
         own = Moments(*map(jax.device_put, (weight, mean, scatter)))
-        kept = jax.device_put(players.astype(dtype))
-        state = plan.game().empty_state(kept, plan.components)
+        kept = players.astype(dtype)
+        state = plan.game().empty_state(jax.device_put(kept), plan.components)
         memory = state.memory._replace(
             strengths=jax.device_put(np.maximum(values, 0).astype(dtype)),
             mean=own.mean if options.center else state.memory.mean,
@@ -79,7 +79,7 @@ def exact_stream(
                 longest=jax.device_put(np.int32(min(plan.batch, rows))),
                 chain=jax.device_put(np.int32(batches)),
             )
-        now = (rows, kept[: plan.components])
+        now = (rows, jax.device_put(kept[: plan.components]))
         return Stream(state, own, rows, (now, now), probes=sums)
 
 

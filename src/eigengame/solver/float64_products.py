@@ -107,7 +107,7 @@ def products(
     place = exact.placement
     if sparse_on_host(exact):
         carry, batches = _summed_on_host(exact, block, mean, task)
-        return _products(exact, block, mean, largest, Sums(*carry), batches)
+        return _products(exact, block, mean, largest, carry, batches)
     with jax.enable_x64(True):
         there = place.players(block)
         zero = np.zeros_like(block)
@@ -120,7 +120,7 @@ def products(
         )
         level = None if mean is None else place.replicated((block @ mean)[None, :])
         carry, batches = exact.fold(partial(_add, there, level), (tuple(start), 0), task=task)
-        sums = Sums(*(gather(leaf) for leaf in carry))
+        sums = tuple(gather(leaf) for leaf in carry)
     return _products(exact, block, mean, largest, sums, int(batches))
 
 
@@ -129,11 +129,11 @@ def _products(
     block: np.ndarray,
     mean: np.ndarray | None,
     largest: float,
-    sums: Sums,
+    sums: tuple[np.ndarray, ...],
     batches: int,
 ) -> Products:
-    """Return the products from the sums of a pass, which are on the host."""
-    images, scores, columns, weight, squares = (np.asarray(leaf) for leaf in sums)
+    """Return the products from the sums of a pass (`Sums`), which are on the host."""
+    images, scores, columns, weight, squares = sums
     total = max(float(weight), np.finfo(float).tiny)
     centre, left, lengths2 = columns / total, 0.0, None
     values = np.maximum(np.sum(block * images, axis=1), 0)

@@ -168,11 +168,11 @@ def make_plan(
     if frame is None and not remote:
         frame = _frame(problem, placement)
     shared = remote or placement.mesh is not None
-    chosen = {"forget": options.forget, "shared": shared}
-    route = route_of(problem.algorithm, source, players, rows, **chosen)
+    forget = options.forget
+    route = route_of(problem.algorithm, source, players, rows, forget=forget, shared=shared)
     fallback = None
     if route == REMEMBERED and options.automatic and options.passes > 1:
-        fallback = fallback_route(problem.algorithm, source, rows, **chosen)
+        fallback = fallback_route(problem.algorithm, source, rows, forget=forget, shared=shared)
     carried = route == "remembered" and not remote and (frame or Frame()).plain
     carried = carried and _kernels_apply(problem, players, batch, placement)
     space: Space = CARRIED if carried else "score"

@@ -92,15 +92,17 @@ def _cheapest(source: Source, players: int, rows: int | None, *, plain: bool, sh
     d = source.shape[1]
     if not plain:
         return REMEMBERED
+    few = rows is not None and rows < d and not shared and _rows_fit(source)
     # M takes n d^2 once, the first pass of the game about 3 n K d.
-    if not source.sparse and (d <= 3 * players or _solved_on_host(source, players, rows, shared)):
+    cheap = d <= 3 * players or _solved_on_host(source, players, rows, shared)
+    if not source.sparse and cheap and not few:
         return COVARIANCE
-    if shared or rows is None or not _rows_fit(source):
+    if shared or rows is None or not (few or _rows_fit(source)):
         return REMEMBERED
     # The inner products take n^2 d once. Rows that a network computes cost more than these. Data with few rows
     # often has a flat spectrum, which takes many passes.
     most = MOST_SOLVED if source.on_device and source.slow else AUTO_PASSES * 3 * players
-    small = not source.sparse and rows**2 * d + EIGENPROBLEM * rows**3 <= START_UP
+    small = not source.sparse and (cheap or rows**2 * d + EIGENPROBLEM * rows**3 <= START_UP)
     return ROW_GRAM if (rows <= most or small) and _solvable(rows) else REMEMBERED
 
 
