@@ -81,6 +81,11 @@ class HeldRows:
         parts, rows = reading.fold(hold, ([], 0), task="rows")
         return cls(parts, rows, source.shape[1])
 
+    def entries(self) -> sparse.csc_array:
+        """Return all sparse rows in float64, without their weights."""
+        assert self._entries is not None
+        return self._entries
+
     def there(self, values: np.ndarray) -> Any:
         """Return an array where the panels are: on the device, or as it is."""
         return jnp.asarray(values) if self.on_device else values

@@ -18,7 +18,7 @@ from eigengame.solver.memory import MemoryUse, estimate_memory, refuse_unless_fi
 from eigengame.solver.options import PROBES as PROBES
 from eigengame.solver.options import Options
 from eigengame.solver.ragged import LEAST_ROWS, shared_size
-from eigengame.solver.routes import REMEMBERED, fallback_route, route_of
+from eigengame.solver.routes import REFINED, fallback_route, route_of
 from eigengame.sources import Source
 
 BATCH_BYTES = 2**30
@@ -169,9 +169,12 @@ def make_plan(
         frame = _frame(problem, placement)
     shared = remote or placement.mesh is not None
     forget = options.forget
-    route = route_of(problem.algorithm, source, players, rows, forget=forget, shared=shared)
+    again = options.passes > 1 and source.again
+    route = route_of(
+        problem.algorithm, source, players, rows, forget=forget, shared=shared, again=again
+    )
     fallback = None
-    if route == REMEMBERED and options.automatic and options.passes > 1:
+    if route in REFINED and options.automatic and options.passes > 1:
         fallback = fallback_route(problem.algorithm, source, rows, forget=forget, shared=shared)
     carried = route == "remembered" and not remote and (frame or Frame()).plain
     carried = carried and _kernels_apply(problem, players, batch, placement)
@@ -281,7 +284,7 @@ def _memory(
 
 def _measured(options: Options, route: str, size: int, probes: int) -> int:
     """Return the number of probes of a certificate on the host, for players of this size; 0 if there is none."""
-    if route != "remembered":
+    if route not in REFINED:
         return 0
     if options.passes == 1:
         return probes

@@ -12,6 +12,9 @@ from eigengame.sources import Source
 REMEMBERED = "remembered"
 """The route of the remembered game, refined if more passes are allowed."""
 
+LANCZOS = "lanczos"
+"""The route of sparse rows in memory: players by Lanczos' method, refined and certified as those of the game."""
+
 COVARIANCE = "covariance"
 """The route that accumulates M in one pass and solves its eigenproblem: for few features."""
 
@@ -19,6 +22,9 @@ ROW_GRAM = "row gram"
 """The route that solves the eigenproblem of the inner products of all rows: for few rows."""
 
 EXACT_ROUTES = (COVARIANCE, ROW_GRAM)
+
+REFINED = (REMEMBERED, LANCZOS)
+"""Routes whose players are refined by further passes."""
 
 EXACT = "exact"
 """The algorithm that chooses one of these two routes."""
@@ -50,6 +56,7 @@ def route_of(
     *,
     forget: float = 1.0,
     shared: bool = False,
+    again: bool = False,
 ) -> str:
     """Return the route of an algorithm.
 
@@ -64,11 +71,13 @@ def route_of(
     forget : float
     shared : bool
         Whether several devices or workers share the data.
+    again : bool
+        Whether the players may be refined by further passes.
     """
     if algorithm == EXACT:
         return exact_route(source, rows, forget=forget, shared=shared)
     if algorithm == "auto":
-        return _cheapest(source, players, rows, plain=forget == 1, shared=shared)
+        return _cheapest(source, players, rows, plain=forget == 1, shared=shared, again=again)
     if algorithm != REMEMBERED and source.sparse:
         raise ValueError(
             f"algorithm={algorithm!r} needs dense rows, but {source.name} is sparse: use 'remembered'."
@@ -76,7 +85,9 @@ def route_of(
     return algorithm
 
 
-def _cheapest(source: Source, players: int, rows: int | None, *, plain: bool, shared: bool) -> str:
+def _cheapest(
+    source: Source, players: int, rows: int | None, *, plain: bool, shared: bool, again: bool
+) -> str:
     """Return the exact route that costs less than the game, or "remembered".
 
     Parameters
@@ -88,10 +99,14 @@ def _cheapest(source: Source, players: int, rows: int | None, *, plain: bool, sh
         Whether no rows are forgotten.
     shared : bool
         Whether several devices or workers share the data.
+    again : bool
+        Whether the players may be refined by further passes.
     """
     d = source.shape[1]
     if not plain:
         return REMEMBERED
+    if source.sparse and again and not shared and _in_memory(source):
+        return LANCZOS
     few = rows is not None and rows < d and not shared and _rows_fit(source)
     # M takes n d^2 once, the first pass of the game about 3 n K d.
     cheap = d <= 3 * players or _solved_on_host(source, players, rows, shared)
@@ -104,6 +119,16 @@ def _cheapest(source: Source, players: int, rows: int | None, *, plain: bool, sh
     most = MOST_SOLVED if source.on_device and source.slow else AUTO_PASSES * 3 * players
     small = not source.sparse and (cheap or rows**2 * d + EIGENPROBLEM * rows**3 <= START_UP)
     return ROW_GRAM if (rows <= most or small) and _solvable(rows) else REMEMBERED
+
+
+def _in_memory(source: Source) -> bool:
+    """Return whether copies of all sparse rows fit into the memory of a CPU."""
+    n = source.shape[0]
+    entries = None if n is None else source.most_entries(n)
+    if entries is None or jax.default_backend() != "cpu":
+        return False
+    free = free_memory()
+    return free is None or 64 * entries <= free
 
 
 def _solved_on_host(source: Source, players: int, rows: int | None, shared: bool) -> bool:

@@ -11,6 +11,7 @@ from eigengame.solver import stream as streams
 from eigengame.solver.covariance import solve_covariance
 from eigengame.solver.forgetting import faded_passes, refuse_unless_fading
 from eigengame.solver.goal import Goal, converged_status, measures_in_float64, play_rounding
+from eigengame.solver.lanczos import lanczos_stream
 from eigengame.solver.one_pass import certificate_of, probe_images
 from eigengame.solver.options import Options
 from eigengame.solver.outcome import Outcome, Status
@@ -26,7 +27,14 @@ from eigengame.solver.result import (
     scale_of,
     total_scatter,
 )
-from eigengame.solver.routes import COVARIANCE, EXACT_ROUTES, REMEMBERED, passes_before
+from eigengame.solver.routes import (
+    COVARIANCE,
+    EXACT_ROUTES,
+    LANCZOS,
+    REFINED,
+    REMEMBERED,
+    passes_before,
+)
 from eigengame.solver.row_counts import refuse_unless_counted, refuse_unless_enough
 from eigengame.solver.row_gram import solve_row_gram
 from eigengame.solver.stepwise import solve_stepwise
@@ -43,8 +51,8 @@ def solve(
     as many as it takes, whatever the plan says.
     """
     options, d = plan.options, passes.source.shape[1]
-    if plan.route == REMEMBERED:
-        found = _solve_remembered(plan, passes)
+    if plan.route in REFINED:
+        found = _solve_refined(plan, passes)
     elif plan.route in EXACT_ROUTES:
         found = _exactly(plan.route, plan, passes, share)
     else:
@@ -68,12 +76,17 @@ def _exactly(route: str, plan: Plan, passes: Passes, share: float | None) -> Fou
     return solved(plan, passes, share)
 
 
-def _solve_remembered(plan: Plan, passes: Passes) -> Found:
-    """Play the remembered game once over the data, and refine its players if more passes are allowed."""
+def _solve_refined(plan: Plan, passes: Passes) -> Found:
+    """Play the remembered game once over the data, and refine its players if more passes are allowed.
+
+    Players of sparse rows in memory come from Lanczos' method instead (`lanczos`).
+    """
     options, d = plan.options, passes.source.shape[1]
     if options.forget < 1:
         refuse_unless_fading(passes.source, options.forget, passes=options.passes)
-    stream = stream_pass(plan, passes)
+    route, stream = plan.route, lanczos_stream(plan, passes) if plan.route == LANCZOS else None
+    if stream is None:
+        route, stream = REMEMBERED, stream_pass(plan, passes)
     passes.refuse_unless_finite(stream.moments.scatter)
     refuse_unless_counted(passes.source.name, stream.rows, stream.moments.weight, 2)
     if passes.stopped or options.passes == 1:
@@ -110,8 +123,8 @@ def _solve_remembered(plan: Plan, passes: Passes) -> Found:
     refined = refine(
         goal,
         stream.state.memory.players,
-        route="remembered, then refined",
-        used=1,
+        route=f"{route}, then refined",
+        used=passes.record.made,
         values=gather(stream.state.memory.strengths).astype(np.float64),
         first=probe_images(stream) if goal.on_host(stream.state.memory.players) else None,
     )
