@@ -1,11 +1,11 @@
-"""Fits without arguments: are all components right, and how long do they take beside scikit-learn's PCA?
+"""Fits without arguments: largest angle, warnings and time, beside scikit-learn's PCA.
 
     python -m benchmarks.first_try [--threads 1] [--only digits mnist] [--out benchmarks/results/first_try.md]
 
 For each data set `EigenGamePCA(k).fit(X)` and `sklearn.decomposition.PCA(k).fit(X)` run in processes of their own,
-one after the other, with equal numbers of threads. Imports and reading of the data are not timed. The first fit of a
-process is timed ("first": programs are compiled, or loaded from the cache on disk), then a second one ("again"). The
-truth is the eigenvectors by LAPACK or, for the text, ARPACK to machine precision, in float64.
+one after the other, with equal numbers of threads. Imports and reading of the data are not timed. The first fit of
+a process is timed ("first": programs are compiled, or loaded from the cache on disk), then a second one ("again").
+The truth is the eigenvectors by LAPACK or, with more features than rows, ARPACK to machine precision, in float64.
 
 Components are outside if their true angle is above 0.05 rad. A fit is right if all components outside are named by
 its warning. Components that the warning names although they are inside are counted as "named in vain".
@@ -154,7 +154,7 @@ def stored(folder: Path, name: str) -> tuple[Any, int]:
 
 
 def measure(folder: Path, name: str, library: str) -> None:
-    """Fit twice, and print seconds, the warning and the outcome as JSON. The components are written to the folder."""
+    """Fit twice, and print seconds, warnings and the outcome as JSON. Components are written to the folder."""
     rows, k = stored(folder, name)
     if library == "eigengame":
         from eigengame import EigenGamePCA

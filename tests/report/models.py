@@ -9,10 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from eigengame import Certificate, Status
+from eigengame import Certificate, EigenGamePCA, Status
 from eigengame.solver.outcome import Outcome
 from eigengame.sources import Layers
-from tests.game_pca import game_pca
 
 HOSTILE = "</script><script>alert('x')</script><b>&amp;"
 
@@ -23,7 +22,7 @@ def make_model(k=3, d=12, kind="certified", seed=0):
     variance = 1 / np.arange(1, k + 1)
     unknown = np.full(k, np.nan)
     measured = kind != "estimate"
-    model = game_pca(k, random_state=0)
+    model = EigenGamePCA(k, random_state=0)
     directions = random.normal(size=(k, d))
     model.components_ = directions / np.linalg.norm(directions, axis=1, keepdims=True)
     model.explained_variance_ = variance

@@ -81,6 +81,11 @@ class HeldRows:
         parts, rows = reading.fold(hold, ([], 0), task="rows")
         return cls(parts, rows, source.shape[1])
 
+    @property
+    def scattered(self) -> bool:
+        """Whether rows are sparse."""
+        return self._entries is not None
+
     def entries(self) -> sparse.csc_array:
         """Return all sparse rows in float64, without their weights."""
         assert self._entries is not None

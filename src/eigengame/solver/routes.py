@@ -105,6 +105,8 @@ def _cheapest(
     d = source.shape[1]
     if not plain:
         return REMEMBERED
+    if source.sparse and not shared and rows is not None and rows < d and _solvable(rows):
+        return ROW_GRAM
     if source.sparse and again and not shared and _in_memory(source):
         return LANCZOS
     few = rows is not None and rows < d and not shared and _rows_fit(source)
