@@ -19,8 +19,11 @@ from eigengame.solver.row_counts import refuse_unless_counted
 from eigengame.solver.stream import Stream
 
 
-def lanczos_stream(plan: Plan, passes: Passes) -> Stream | None:
-    """Read all rows once, and return a stream of their first K eigenvectors; None if ARPACK does not converge."""
+def lanczos_stream(plan: Plan, passes: Passes) -> tuple[Stream, np.ndarray] | None:
+    """Read all rows once, and return a stream of their first K eigenvectors, and these in float64, shape (K, d).
+
+    None if ARPACK does not converge, or if the stream is too large.
+    """
     options = plan.options
     held = HeldRows.read(passes)
     refuse_unless_counted(passes.source.name, held.rows, held.weight, 2)
@@ -33,7 +36,8 @@ def lanczos_stream(plan: Plan, passes: Passes) -> Stream | None:
         values, players = found
         sums, draws = exact_probes(plan, held.width)
         images = rows.directions(rows.scores(draws))
-    return exact_stream(plan, players, values, moments, held.rows, sums, images)
+    stream = exact_stream(plan, players, values, moments, held.rows, sums, images)
+    return None if stream is None else (stream, players)
 
 
 def _largest(rows: CentredRows, count: int, seed: int) -> tuple[np.ndarray, np.ndarray] | None:
@@ -48,7 +52,7 @@ def _largest(rows: CentredRows, count: int, seed: int) -> tuple[np.ndarray, np.n
     def by_features(vector: np.ndarray) -> np.ndarray:
         return rows.directions(rows.scores(np.reshape(vector, (1, d))))[0]
 
-    found = largest_eigenvectors(by_rows if n < d else by_features, min(n, d), count, seed)
+    found = largest_eigenvectors(by_rows if n < d else by_features, min(n, d), count, seed + 1)
     if found is None:
         return None
     values, vectors = found

@@ -18,7 +18,7 @@ from eigengame.solver.memory import MemoryUse, estimate_memory, refuse_unless_fi
 from eigengame.solver.options import PROBES as PROBES
 from eigengame.solver.options import Options
 from eigengame.solver.ragged import LEAST_ROWS, shared_size
-from eigengame.solver.routes import REFINED, fallback_route, route_of
+from eigengame.solver.routes import EXACT_ROUTES, REFINED, fallback_route, route_of
 from eigengame.sources import Source
 
 BATCH_BYTES = 2**30
@@ -118,7 +118,8 @@ class Plan:
 
     def __str__(self) -> str:
         options, layout = self.options, self.placement.layout
-        passes = "1 pass" if options.passes == 1 else f"up to {options.passes} passes"
+        once = options.passes == 1 or self.route in EXACT_ROUTES
+        passes = "1 pass" if once else f"up to {options.passes} passes"
         where = "one device" if layout.devices == 1 else f"a mesh of {layout}"
         space = f" in {self.space} space" if self.route == "remembered" else ""
         return (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -84,14 +85,21 @@ def _solve_refined(plan: Plan, passes: Passes) -> Found:
     options, d = plan.options, passes.source.shape[1]
     if options.forget < 1:
         refuse_unless_fading(passes.source, options.forget, passes=options.passes)
-    route, stream = plan.route, lanczos_stream(plan, passes) if plan.route == LANCZOS else None
-    if stream is None:
+    begun = lanczos_stream(plan, passes) if plan.route == LANCZOS else None
+    players: Any = None
+    if begun is None:
         route, stream = REMEMBERED, stream_pass(plan, passes)
+        players = stream.state.memory.players
+    else:
+        route, (stream, players) = LANCZOS, begun
     passes.refuse_unless_finite(stream.moments.scatter)
     refuse_unless_counted(passes.source.name, stream.rows, stream.moments.weight, 2)
     if passes.stopped or options.passes == 1:
         stream = streams.gathered(stream, d, passes.placement)
         found = found_in_stream(stream, options, Status.STOPPED if passes.stopped else None)
+        found = replace(
+            found, outcome=replace(found.outcome, route=route, passes=passes.record.made)
+        )
         # Data that can be read again may have one pass only because memory is short.
         again = plan.fallback is not None and not (passes.stopped or found.outcome.converged)
         return _solved_exactly(plan, passes, found) if again else found
@@ -122,11 +130,11 @@ def _solve_refined(plan: Plan, passes: Passes) -> Found:
     )
     refined = refine(
         goal,
-        stream.state.memory.players,
+        players,
         route=f"{route}, then refined",
         used=passes.record.made,
         values=gather(stream.state.memory.strengths).astype(np.float64),
-        first=probe_images(stream) if goal.on_host(stream.state.memory.players) else None,
+        first=probe_images(stream) if goal.on_host(players) else None,
     )
     stream = streams.gathered(stream, d, passes.placement)
     found = Found(
