@@ -134,7 +134,8 @@ def _solve_refined(plan: Plan, passes: Passes) -> Found:
         route=f"{route}, then refined",
         used=passes.record.made,
         values=gather(stream.state.memory.strengths).astype(np.float64),
-        first=probe_images(stream) if goal.on_host(players) else None,
+        # Powers of earlier products need residuals, of which players of Lanczos' method have none but rounding.
+        first=probe_images(stream) if goal.on_host(players) and route == REMEMBERED else None,
     )
     stream = streams.gathered(stream, d, passes.placement)
     found = Found(
