@@ -25,6 +25,7 @@ WITHIN = math.pi / 32
 EXTRA = (16, 24, 32)
 PROBES = (24, 48, 64)
 SEEDS = (0, 1, 2)
+GAME = {"algorithm": "remembered", "tol": None}
 
 
 def one_pass_sets() -> Iterator[tuple[str, np.ndarray]]:
@@ -57,7 +58,7 @@ def one_pass(k: int = 16) -> Iterator[str]:
             for probes in PROBES:
                 counts, ratios, seconds, violated = [], [], [], 0
                 for seed in SEEDS:
-                    pca = eg.EigenGamePCA(k, extra=extra, probes=probes, random_state=seed)
+                    pca = eg.EigenGamePCA(k, extra=extra, probes=probes, random_state=seed, **GAME)
                     began = time.perf_counter()
                     pca.fit(rows)
                     seconds.append(time.perf_counter() - began)
@@ -74,7 +75,7 @@ def one_pass(k: int = 16) -> Iterator[str]:
 
 def _plain_seconds(rows: np.ndarray, k: int) -> float:
     """Return the seconds of one pass with as many extra players as components, and without probes."""
-    pca = eg.EigenGamePCA(k, extra=k, probes=0, random_state=0)
+    pca = eg.EigenGamePCA(k, extra=k, probes=0, random_state=0, **GAME)
     began = time.perf_counter()
     pca.fit(rows)
     return time.perf_counter() - began
@@ -96,7 +97,8 @@ def several_passes() -> Iterator[str]:
     for name, rows, k, tol, size, seeds in cases:
         truth, taken, violated = true_components(rows, k), [], 0
         for seed in range(seeds):
-            pca = eg.EigenGamePCA(k, tol=tol, batch_size=size, random_state=seed).fit(rows)
+            pca = eg.EigenGamePCA(k, batch_size=size, random_state=seed, **GAME | {"tol": tol})
+            pca.fit(rows)
             true = eg.metrics.angular_error(pca.components_.astype(np.float64), truth)
             violated += int((true > pca.certificate_.angle).sum())
             taken.append(f"{pca.n_passes_}{'' if pca.outcome_.converged else ' (not reached)'}")

@@ -109,7 +109,9 @@ def solver(peer: str, rows: Any, k: int) -> Callable[[], Any]:
     data = jax.dlpack.from_dlpack(rows) if peer == "eigengame jax" else rows
 
     def fit() -> Any:
-        found = EigenGamePCA(k, random_state=0, **options).fit(data)
+        found = EigenGamePCA(
+            k, random_state=0, **{"algorithm": "remembered", "tol": None} | options
+        ).fit(data)
         fit.outcome = str(found.outcome_)  # type: ignore[attr-defined]
         return found.components_
 

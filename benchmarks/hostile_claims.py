@@ -68,7 +68,8 @@ def claim(target: str, pca: EigenGamePCA) -> Claim:
 def estimator(problem: Problem, **options: Any) -> EigenGamePCA:
     """Return an estimator for a problem, with fixed shapes and a seed of its own."""
     s = problem.setting
-    options = {"batch_size": s.batch, "dtype": s.play, **options}
+    game = {"algorithm": "remembered", "tol": None}
+    options = game | {"batch_size": s.batch, "dtype": s.play} | options
     return EigenGamePCA(s.k, random_state=problem.random_state, **options)
 
 

@@ -37,7 +37,7 @@ def fitted(options: dict[str, Any], data: Any, k: int, seed: int, declared: int 
 
     if scipy.sparse.issparse(data):
         options["center"] = False
-    estimator = EigenGamePCA(k, **options)
+    estimator = EigenGamePCA(k, **{"algorithm": "remembered", "tol": None} | options)
     if "random_state" in estimator.get_params():
         estimator.set_params(random_state=seed)
     estimator.fit(data)

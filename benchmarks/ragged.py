@@ -37,7 +37,7 @@ def main() -> None:
     )
     rng = np.random.default_rng(0)
     shape = given.largest, given.features
-    pca = EigenGamePCA(given.components, random_state=0)
+    pca = EigenGamePCA(given.components, random_state=0, algorithm="remembered")
     for size in rng.permutation(given.largest) + 1:
         pca.partial_fit(rng.standard_normal((size, given.features), np.float32))
     print(f"{len(compiled)} compilations for {given.largest} sizes")

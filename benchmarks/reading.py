@@ -45,7 +45,7 @@ def anonymous():
         return next(int(line.split()[1]) for line in file if line.startswith("RssAnon")) / 1024
 
 def fit():
-    return EigenGamePCA(k, batch_size=batch, random_state=0).fit(path)
+    return EigenGamePCA(k, batch_size=batch, random_state=0, algorithm="remembered", tol=None).fit(path)
 
 def clock(work):
     began = time.perf_counter()

@@ -83,12 +83,16 @@ def true_components(size: Size, client: Client) -> np.ndarray:
     return vectors[:, np.argsort(values)[::-1][: size.k]].T
 
 
+GAME = {"algorithm": "remembered", "tol": None}
+"""The game in one pass, unless options say otherwise."""
+
+
 def methods(size: Size, client: Client) -> Iterator[tuple[str, Callable[[da.Array], Any]]]:
     """Yield each method with its name: a function from the array to components (k, d)."""
 
     def ours(**options: Any) -> Callable[[da.Array], np.ndarray]:
         return lambda x: (
-            EigenGamePCA(size.k, random_state=0, **options).fit(x, engine=client).components_
+            EigenGamePCA(size.k, random_state=0, **GAME | options).fit(x, engine=client).components_
         )
 
     def compressed(powers: int) -> Callable[[da.Array], np.ndarray]:

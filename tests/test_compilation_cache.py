@@ -24,7 +24,8 @@ from eigengame import EigenGamePCA
 mine = sys.argv[1:]
 if mine:
     jax.config.update("jax_compilation_cache_dir", mine[0])
-EigenGamePCA(2, random_state=0).fit(np.random.default_rng(0).standard_normal((40, 6)))
+pca = EigenGamePCA(2, algorithm="remembered", tol=None, random_state=0)
+pca.fit(np.random.default_rng(0).standard_normal((40, 6)))
 print(jax.config.jax_persistent_cache_min_compile_time_secs, jax.config.jax_compilation_cache_max_size)
 """
 

@@ -12,6 +12,7 @@ import eigengame
 from eigengame import EigenGamePCA
 from eigengame._system.atomic_write import StorageError
 from eigengame.model_file import ModelFileError
+from tests.game_pca import game_pca
 
 X = load_digits().data.astype("float32").repeat(3, axis=0)
 HALF = len(X) // 2
@@ -19,7 +20,7 @@ HALF = len(X) // 2
 
 @pytest.fixture(scope="module")
 def pca():
-    return EigenGamePCA(4, batch_size=512, random_state=3, whiten=True).fit(X)
+    return game_pca(4, batch_size=512, random_state=3, whiten=True).fit(X)
 
 
 @pytest.mark.parametrize(
@@ -28,7 +29,7 @@ def pca():
     ids=["one pass", "refined", "covariance", "float64"],
 )
 def test_a_model_comes_back_as_it_was(tmp_path, options):
-    pca = EigenGamePCA(4, batch_size=512, random_state=3, **options).fit(X)
+    pca = game_pca(4, batch_size=512, random_state=3, **options).fit(X)
     again = EigenGamePCA.load(pca.save(tmp_path / "model.safetensors"))
     assert again.get_params() == pca.get_params()
     for name, value in vars(pca).items():
@@ -45,14 +46,14 @@ def test_a_model_comes_back_as_it_was(tmp_path, options):
 
 def test_a_loaded_model_continues_and_merges_like_the_saved_one(tmp_path):
     def begun():
-        return EigenGamePCA(4, batch_size=512, random_state=3).partial_fit(X[:HALF])
+        return game_pca(4, batch_size=512, random_state=3).partial_fit(X[:HALF])
 
     loaded = EigenGamePCA.load(begun().save(tmp_path / "half.safetensors"))
     on, straight = loaded.partial_fit(X[HALF:]), begun().partial_fit(X[HALF:])
     np.testing.assert_array_equal(on.components_, straight.components_)
     assert on.n_samples_seen_ == len(X)
     left = EigenGamePCA.load(tmp_path / "half.safetensors")
-    right = EigenGamePCA(4, batch_size=512, random_state=3).partial_fit(X[HALF:])
+    right = game_pca(4, batch_size=512, random_state=3).partial_fit(X[HALF:])
     np.testing.assert_array_equal(left.merge(right).components_, begun().merge(right).components_)
     assert left.certify(X).kind == "certified"
 
@@ -60,7 +61,7 @@ def test_a_loaded_model_continues_and_merges_like_the_saved_one(tmp_path):
 def test_feature_names_are_kept(tmp_path):
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(X, columns=[f"pixel {i}" for i in range(64)])
-    pca = EigenGamePCA(4, batch_size=512, random_state=3).fit(frame)
+    pca = game_pca(4, batch_size=512, random_state=3).fit(frame)
     again = EigenGamePCA.load(pca.save(tmp_path / "model.safetensors"))
     assert list(again.feature_names_in_) == list(frame.columns)
     again.transform(frame)

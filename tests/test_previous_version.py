@@ -9,7 +9,9 @@ import pytest
 from eigengame import EigenGamePCA
 
 FILES = Path(__file__).parent / "previous"
-OPTIONS = {"n_components": 3, "batch_size": 100, "random_state": 3}
+# Defaults of that version.
+DEFAULTS = {"algorithm": "remembered", "tol": None}
+OPTIONS = {"n_components": 3, "batch_size": 100, "random_state": 3} | DEFAULTS
 
 
 @pytest.fixture(scope="module")

@@ -12,15 +12,16 @@ from sklearn.datasets import load_digits
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from eigengame import EigenGamePCA, Status
+from eigengame import Status
 from eigengame.progress import JsonLines, PlainLines, ProgressBar, TensorBoard, progress_watcher
 from eigengame.solver.events import Progress
+from tests.game_pca import game_pca
 
 X = load_digits().data.astype("float32").repeat(3, axis=0)
 
 
 def fitted(progress, **options):
-    return EigenGamePCA(4, batch_size=512, random_state=3, **options).fit(X, progress=progress)
+    return game_pca(4, batch_size=512, random_state=3, **options).fit(X, progress=progress)
 
 
 def test_nothing_is_printed_by_default(capsys):
@@ -193,13 +194,13 @@ def test_callbacks_receive_the_number_of_batches_of_the_plan(monkeypatch):
     monkeypatch.setattr("eigengame.solver.plan.BATCH_BYTES", 2**12)
     monkeypatch.setattr("eigengame.solver.plan.LARGE_BATCH_BYTES", 2**12)
     calls = Tasks()
-    EigenGamePCA(4, random_state=3).set_callbacks(calls).fit(X[:240])
+    game_pca(4, random_state=3).set_callbacks(calls).fit(X[:240])
     assert calls.subtasks[1] == calls.ended.count("batch") == 240 // 24
 
 
 def test_callbacks_are_called_for_the_fit_its_passes_and_its_batches():
     calls = Counting()
-    EigenGamePCA(4, batch_size=512, random_state=3, passes=2).set_callbacks(calls).fit(X)
+    game_pca(4, batch_size=512, random_state=3, passes=2).set_callbacks(calls).fit(X)
     batches = -(-len(X) // 512)
     assert calls.begun[:3] == ["setup", "fit", "pass 1: remembered"]
     assert calls.begun.count("batch") == calls.ended.count("batch") == 2 * batches
@@ -207,9 +208,7 @@ def test_callbacks_are_called_for_the_fit_its_passes_and_its_batches():
 
 
 def test_a_callback_can_stop_the_fit():
-    pca = (
-        EigenGamePCA(4, batch_size=512, random_state=3, passes=5).set_callbacks(Counting(3)).fit(X)
-    )
+    pca = game_pca(4, batch_size=512, random_state=3, passes=5).set_callbacks(Counting(3)).fit(X)
     assert pca.outcome_.status is Status.STOPPED
     assert pca.n_samples_seen_ == 3 * 512
 
@@ -218,12 +217,12 @@ def test_teardown_is_called_even_if_the_fit_fails():
     calls, bad = Counting(), X.copy()
     bad[5000, 3] = np.nan
     with pytest.raises(ValueError, match="nan"):
-        EigenGamePCA(4, batch_size=512).set_callbacks(calls).fit(bad)
+        game_pca(4, batch_size=512).set_callbacks(calls).fit(bad)
     assert calls.ended[-1] == "teardown"
 
 
 def test_the_progress_bar_of_scikit_learn_works_in_a_pipeline():
-    pipeline = make_pipeline(StandardScaler(), EigenGamePCA(4, batch_size=512, random_state=3))
+    pipeline = make_pipeline(StandardScaler(), game_pca(4, batch_size=512, random_state=3))
     pipeline.set_callbacks(callback.ProgressBar())
     pipeline.fit(X)
     assert pipeline[-1].n_samples_seen_ == len(X)

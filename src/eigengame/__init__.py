@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from eigengame._system.compilation_cache import keep_compilations as keep_compilations
     from eigengame.algorithms import make as make
     from eigengame.estimator import EigenGamePCA as EigenGamePCA
+    from eigengame.estimator.uncertified import UncertifiedWarning as UncertifiedWarning
     from eigengame.preparation import prepare as prepare
     from eigengame.report import write_report as write_report
     from eigengame.solver.certificate import Certificate as Certificate
@@ -39,6 +40,7 @@ PUBLIC = {
     "Source": "sources",
     "SourceError": "sources",
     "Status": "solver.outcome",
+    "UncertifiedWarning": "estimator.uncertified",
     "activations": "sources.activations",
     "as_source": "sources",
     "keep_compilations": "_system.compilation_cache",

@@ -22,7 +22,7 @@ def model(angle, estimate=None, tol=None, kind="certified"):
     share = np.full(k, 0.5 / k)
     return SimpleNamespace(
         certificate_=certificate,
-        tol=tol,
+        tol_=tol,
         explained_variance_=certificate.rayleigh,
         explained_variance_ratio_=share,
     )
@@ -76,7 +76,7 @@ def test_components_that_miss_the_tolerance_are_in_tables_of_any_length(capsys):
 
 
 def test_the_advice_is_about_missing_bounds_and_json_has_kinds_and_reasons(run, data):
-    options = ("--probes", 0, "--algorithm", "remembered", "--batch-size", 100)
+    options = ("--probes", 0, "--algorithm", "remembered", "--batch-size", 100, "--tol", "none")
     done = run("fit", data, "-k", K, *options, "-q")
     assert "Next: Fit with probes=48" in done.out
     done = run("inspect", "data.safetensors", "--json")

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from eigengame import EigenGamePCA, Status, as_source, metrics, prepare, testing
+from eigengame import Status, as_source, metrics, prepare, testing
 from eigengame.dask import partitions as parts
 from eigengame.dask.engine import DaskEngine
 from eigengame.dask.merge import GameMessage, merged, unpacked
@@ -28,6 +28,7 @@ from eigengame.solver.options import Options
 from eigengame.solver.plan import Problem
 from eigengame.sources import SourceError
 from eigengame.sources.npy import open_npy
+from tests.game_pca import game_pca
 
 dask = pytest.importorskip("dask", reason="Dask is not installed: pip install 'eigengame[dask]'")
 da = pytest.importorskip("dask.array")
@@ -61,7 +62,7 @@ BLOCKS = da.from_array(X, chunks=(500, 25))
 
 
 def game(**options):
-    return EigenGamePCA(K, **{"random_state": 0, "batch_size": 256} | options)
+    return game_pca(K, **{"random_state": 0, "batch_size": 256} | options)
 
 
 def angle(one, other=TRUTH):
@@ -203,7 +204,7 @@ def test_a_tree_of_merges_in_float32_is_as_accurate_as_one_fit():
     truth = metrics.true_components((x - x.mean(axis=0, dtype="float64")).astype("float64"), K)[1]
     found = []
     for data in (x, da.from_array(x, chunks=(1000, D))):
-        pca = EigenGamePCA(K, extra=20, random_state=0, batch_size=1000).fit(data)
+        pca = game_pca(K, extra=20, random_state=0, batch_size=1000).fit(data)
         assert pca._result.options.dtype == np.float32
         found.append(metrics.angular_error(pca.components_.astype("float64"), truth).max())
     # Twice the angle of one fit, and a hundred roundings of float32 over relative gaps of a quarter.
@@ -407,7 +408,7 @@ def ragged():
         (lambda: game().fit(BLOCKS, checkpoint="folder"), "checkpoint='folder'.*leave it out"),
         (lambda: game().fit(X, engine="spark"), "engine='spark': give a distributed.Client"),
         (lambda: game().fit(iter([X]), engine="dask"), "read in order.*give a list of files"),
-        (lambda: EigenGamePCA(0.9).fit(BLOCKS[BLOCKS[:, 0] > 0]), "give an integer"),
+        (lambda: game_pca(0.9).fit(BLOCKS[BLOCKS[:, 0] > 0]), "give an integer"),
         (lambda: game().fit(BLOCKS).transform(BLOCKS[:, :9]), "9 features, but the fit had 40"),
     ],
 )
@@ -444,9 +445,9 @@ def test_three_sites_share_states_only(capsys):
 
 def test_exact_components_of_few_features_by_the_covariance_on_a_cluster():
     rows = np.random.default_rng(0).standard_normal((300, 12)) / np.arange(1, 13)
-    pca = EigenGamePCA(3, algorithm="exact").fit(da.from_array(rows, chunks=(60, 12)))
+    pca = game_pca(3, algorithm="exact").fit(da.from_array(rows, chunks=(60, 12)))
     assert pca.outcome_.route == "covariance"
     true = np.linalg.eigh(np.cov(rows.T))[1].T[::-1][:3]
     assert metrics.angular_error(pca.components_, true).max() < 1e-8
     with pytest.raises(ValueError, match="on one device"):
-        EigenGamePCA(3, algorithm="exact").fit(da.zeros((20, 9000), chunks=(10, 9000)))
+        game_pca(3, algorithm="exact").fit(da.zeros((20, 9000), chunks=(10, 9000)))

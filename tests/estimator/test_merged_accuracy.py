@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from eigengame import EigenGamePCA, metrics
+from eigengame import metrics
 from eigengame.solver import stream as streams
+from tests.game_pca import game_pca
 
 N, D, K = 1600, 24, 6
 DIGITS = load_digits().data
@@ -29,7 +30,7 @@ def spread(name, seed):
 
 def fitted(x, k=K, **options):
     options = {"random_state": 0, "batch_size": 200} | options
-    return EigenGamePCA(k, **options).partial_fit(x)
+    return game_pca(k, **options).partial_fit(x)
 
 
 def chain(models):

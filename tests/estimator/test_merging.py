@@ -5,6 +5,7 @@ import pytest
 
 from eigengame import EigenGamePCA, metrics
 from eigengame.estimator.merging import feature_order
+from tests.game_pca import game_pca
 
 pandas = pytest.importorskip("pandas")
 
@@ -23,7 +24,7 @@ def frame(x, names=NAMES):
 
 
 def stream(x, **options):
-    return EigenGamePCA(K, random_state=0, **options).partial_fit(x)
+    return game_pca(K, random_state=0, **options).partial_fit(x)
 
 
 def largest_angle(pca, x):
@@ -95,7 +96,7 @@ def test_a_parameter_changed_after_the_fit_is_refused_by_merge():
 def test_parts_in_float32_and_float64_merge_in_the_finer(first):
     x, y = rows(), rows(1)
     # A small fit is played in float64, a stream in float32.
-    parts = EigenGamePCA(K, random_state=0).fit(x), stream(y)
+    parts = game_pca(K, random_state=0).fit(x), stream(y)
     one, other = parts if first == "fit" else parts[::-1]
     merged = one.merge(other)
     assert merged._result.stream.state.memory.players.dtype == np.float64
@@ -121,9 +122,9 @@ def test_a_merged_estimator_counts_rows_and_passes_saves_and_certifies(tmp_path)
         pass
 
     x, y = rows(), rows(1)
-    refined = Mine(K, tol=1e-3, random_state=0).fit(frame(x))
+    refined = Mine(K, tol=1e-3, algorithm="remembered", random_state=0).fit(frame(x))
     assert refined.n_passes_ > 1
-    merged = refined.merge(EigenGamePCA(K, random_state=1).fit(frame(y, REVERSED)))
+    merged = refined.merge(game_pca(K, random_state=1).fit(frame(y, REVERSED)))
     assert type(merged) is Mine
     assert merged.n_samples_seen_ == 2 * N
     # The memories are those of one pass.

@@ -13,6 +13,7 @@ from sklearn.base import clone
 from eigengame import EigenGamePCA, metrics
 from eigengame.solver import plan, ragged, streaming
 from eigengame.solver.row_counts import PrecisionWarning
+from tests.game_pca import game_pca
 from tests.tolerance import assert_close
 
 N, D, K = 300, 12, 3
@@ -43,7 +44,7 @@ CHANGES = [
 def test_a_parameter_that_changes_what_is_accumulated_cannot_change_within_a_stream(
     name, value, words, tmp_path
 ):
-    pca = EigenGamePCA(K, random_state=0).partial_fit(rows())
+    pca = game_pca(K, random_state=0).partial_fit(rows())
     before = pca.mean_.copy()
     pca.save(tmp_path / "model.safetensors")
     for one in (pca, EigenGamePCA.load(tmp_path / "model.safetensors")):
@@ -53,12 +54,12 @@ def test_a_parameter_that_changes_what_is_accumulated_cannot_change_within_a_str
         np.testing.assert_array_equal(one.mean_, before)
         assert one.n_samples_seen_ == N
         # Set back, it goes on.
-        old = EigenGamePCA(K).get_params()[name]
+        old = game_pca(K).get_params()[name]
         assert one.set_params(**{name: old}).partial_fit(rows(1)).n_samples_seen_ == 2 * N
 
 
 def test_the_same_holds_after_fit_and_for_a_change_before_saving(tmp_path):
-    pca = EigenGamePCA(K, random_state=0).fit(rows()).set_params(center=False)
+    pca = game_pca(K, random_state=0).fit(rows()).set_params(center=False)
     with pytest.raises(ValueError, match="center=False"):
         pca.partial_fit(rows(1))
     again = EigenGamePCA.load(pca.save(tmp_path / "model.safetensors"))
@@ -71,11 +72,11 @@ def test_the_same_holds_after_fit_and_for_a_change_before_saving(tmp_path):
 
 
 def test_parameters_that_are_about_reading_and_reporting_may_change():
-    pca = EigenGamePCA(K, random_state=0).partial_fit(rows())
+    pca = game_pca(K, random_state=0).partial_fit(rows())
     pca.set_params(whiten=True, tol=0.1, passes=3, batch_size=100, random_state=5)
     assert pca.partial_fit(rows(1)).n_samples_seen_ == 2 * N
     assert (
-        EigenGamePCA(algorithm="auto")
+        game_pca(algorithm="auto")
         .partial_fit(rows())
         .set_params(algorithm="remembered", n_components=D)
         .partial_fit(rows(1))
@@ -85,7 +86,7 @@ def test_parameters_that_are_about_reading_and_reporting_may_change():
 
 
 def test_a_fit_that_fails_leaves_no_stream_of_other_options():
-    pca = EigenGamePCA(K, random_state=0).fit(rows())
+    pca = game_pca(K, random_state=0).fit(rows())
     with pytest.raises(ValueError, match="n_components=40"):
         pca.set_params(center=False, n_components=40).fit(rows())
     with pytest.raises(ValueError, match="no memory"):
@@ -94,7 +95,7 @@ def test_a_fit_that_fails_leaves_no_stream_of_other_options():
 
 def test_a_small_fit_in_float64_continues_in_float64(tmp_path):
     x, y = rows(), rows(1)
-    pca = EigenGamePCA(K, random_state=0).fit(x)
+    pca = game_pca(K, random_state=0).fit(x)
     again = EigenGamePCA.load(pca.save(tmp_path / "model.safetensors"))
     both = np.concatenate([x, y])
     for one in (pca, again):
@@ -111,7 +112,7 @@ def test_a_small_fit_in_float64_continues_in_float64(tmp_path):
 
 
 def test_rows_are_counted_and_a_stream_is_one_pass():
-    pca = EigenGamePCA(K, tol=1e-3, random_state=0).fit(rows())
+    pca = game_pca(K, tol=1e-3, random_state=0).fit(rows())
     assert pca.n_passes_ > 1
     pca.partial_fit(rows(1)).partial_fit(rows(2, n=7))
     assert pca.n_samples_seen_ == 2 * N + 7
@@ -122,7 +123,7 @@ def test_rows_are_counted_and_a_stream_is_one_pass():
 
 
 def test_a_mesh_of_one_device_changes_nothing():
-    plain, meshed = (EigenGamePCA(K, random_state=0, mesh=mesh) for mesh in (None, {"data": 1}))
+    plain, meshed = (game_pca(K, random_state=0, mesh=mesh) for mesh in (None, {"data": 1}))
     for seed in (0, 1):
         plain.partial_fit(rows(seed))
         meshed.partial_fit(rows(seed))
@@ -138,7 +139,7 @@ def test_ragged_batches_share_their_compilations(monkeypatch):
         return take(algorithm, memory, rows, count, **options)
 
     monkeypatch.setattr(streaming, "take", noted)
-    pca = EigenGamePCA(K, random_state=0)
+    pca = game_pca(K, random_state=0)
     for n in (33, 40, 47, 50, 64):
         pca.partial_fit(rows(n=n))
     assert pca.n_samples_seen_ == 234
@@ -161,7 +162,7 @@ def compilations():
 # Another shape than in other tests, whose programs would not be compiled again.
 @pytest.mark.parametrize("kind", [np.asarray, scipy.sparse.csr_array])
 def test_any_sequence_of_sizes_takes_few_compilations(kind, compilations):
-    rng, pca = np.random.default_rng(0), EigenGamePCA(K, random_state=0)
+    rng, pca = np.random.default_rng(0), game_pca(K, random_state=0)
     compilations.clear()
     sizes = [*rng.permutation(50) + 1, *rng.integers(51, 3000, 10)]
     for n in sizes:
@@ -203,7 +204,7 @@ def test_there_are_few_sizes_and_each_holds_its_count(most, least, seed):
 )
 def test_padding_does_not_change_results(options, weighted, monkeypatch):
     def stream():
-        pca = EigenGamePCA(K, random_state=0, dtype="float64", **options)
+        pca = game_pca(K, random_state=0, dtype="float64", **options)
         for i, n in enumerate((5, 20, 5, 9, 20)):
             weights = np.random.default_rng(i).uniform(0.5, 2, n) if weighted else None
             pca.partial_fit(rows(i, n), sample_weight=weights)
@@ -238,7 +239,7 @@ def test_a_batch_that_is_rounded_away_gives_a_warning():
 
 
 def test_certify_measures_what_was_fitted_whatever_is_set_since():
-    pca = EigenGamePCA(K, random_state=0).fit(rows())
+    pca = game_pca(K, random_state=0).fit(rows())
     before = pca.certify(rows())
     after = pca.set_params(center=False).certify(rows())
     np.testing.assert_array_equal(after.rayleigh, before.rayleigh)

@@ -6,7 +6,8 @@ import math
 import numpy as np
 import pytest
 
-from eigengame import EigenGamePCA, Status, metrics
+from eigengame import Status, metrics
+from tests.game_pca import game_pca
 from tests.sources.same_rows import real
 
 K = 16
@@ -22,7 +23,7 @@ def mnist():
 
 def test_one_pass_finds_all_sixteen_components_within_pi_over_32(mnist):
     x, truth = mnist
-    pca = EigenGamePCA(K, batch_size=1024, random_state=0).fit(x)
+    pca = game_pca(K, batch_size=1024, random_state=0).fit(x)
     errors = metrics.angular_error(pca.components_.astype(np.float64), truth)
     assert metrics.streak_of(errors, math.pi / 32) == K
     ratios = [0.09705, 0.07096, 0.06169, 0.05389, 0.04869]
@@ -32,7 +33,7 @@ def test_one_pass_finds_all_sixteen_components_within_pi_over_32(mnist):
 
 def test_a_milliradian_is_certified_in_ten_passes_or_fewer(mnist):
     x, truth = mnist
-    pca = EigenGamePCA(K, batch_size=1024, tol=1e-3, random_state=0).fit(x)
+    pca = game_pca(K, batch_size=1024, tol=1e-3, random_state=0).fit(x)
     assert pca.outcome_.status is Status.CONVERGED
     assert pca.certificate_.kind == "certified"
     errors = metrics.angular_error(pca.components_.astype(np.float64), truth)

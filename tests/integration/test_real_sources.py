@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from sklearn.decomposition import PCA
 
-from eigengame import EigenGamePCA, as_source, metrics, prepare
+from eigengame import as_source, metrics, prepare
+from tests.game_pca import game_pca
 from tests.sources.same_rows import real
 
 
@@ -15,7 +16,7 @@ def test_genotypes_have_the_eigenvalues_of_their_relationship_matrix():
     bed = real("genotypes_hapmap3/HM3_thinned_autosomal_overlap.bed")
     calls = prepare(bed, genotypes=True)
     assert calls.shape == (957, 14079)
-    pca = EigenGamePCA(6, tol=1e-3, random_state=0).fit(calls)
+    pca = game_pca(6, tol=1e-3, random_state=0).fit(calls)
     eigenvalues = pca.singular_values_**2 / 14079
     np.testing.assert_allclose(eigenvalues, [26.16, 23.39, 6.92, 6.05, 4.40, 2.65], atol=0.005)
     assert pca.certificate_.kind == "certified"
@@ -41,7 +42,7 @@ def test_cells_log_normalised_have_the_components_that_scikit_learn_finds():
 
     cells = prepare(prepare(path, counts="log-normalise"), columns=genes)
     assert cells.sparse
-    pca = EigenGamePCA(8, tol=1e-3, random_state=0).fit(cells)
+    pca = game_pca(8, tol=1e-3, random_state=0).fit(cells)
 
     totals = np.asarray(everything.sum(axis=1)).ravel()
     counts = everything[:, genes].toarray()
@@ -57,7 +58,7 @@ def test_cells_log_normalised_have_the_components_that_scikit_learn_finds():
 
 def test_digits_from_the_gzipped_file_have_the_known_ratios():
     images = real("mnist/train-images-idx3-ubyte.gz")
-    pca = EigenGamePCA(16, random_state=0).fit(images)
+    pca = game_pca(16, random_state=0).fit(images)
     known = [0.09705, 0.07096, 0.06169, 0.05389, 0.04869]
     np.testing.assert_allclose(pca.explained_variance_ratio_[:5], known, atol=2e-5)
     assert pca.mean_.mean() / 255 == pytest.approx(0.1307, abs=1e-4)

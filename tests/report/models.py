@@ -34,6 +34,7 @@ def make_model(k=3, d=12, kind="certified", seed=0, route="remembered"):
     model.n_components_, model.n_features_in_, model.n_players_ = k, d, k + 2
     model.n_samples_seen_, model.n_passes_ = 1234, 7 if measured else 1
     angle = np.geomspace(1e-4, math.pi / 2, k) if k > 1 else np.array([1e-3])
+    model.tol_ = None
     model.certificate_ = Certificate(
         kind=kind,
         rayleigh=variance,

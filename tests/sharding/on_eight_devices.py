@@ -16,7 +16,7 @@ import scipy.sparse
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from eigengame import EigenGamePCA, make, metrics, play
+from eigengame import make, metrics, play
 from eigengame._play import _update
 from eigengame.algorithms import REGISTRY, FrequentDirections, Remembered, Sequential
 from eigengame.game.rows import as_rows
@@ -25,6 +25,7 @@ from eigengame.sharding.cost import bytes_exchanged
 from eigengame.sharding.layout import Layout, make_mesh
 from eigengame.sharding.own_batches import own_batches_placement
 from eigengame.sharding.placement import Placement, choose_placement
+from tests.game_pca import game_pca
 from tests.sharding.collectives import bytes_moved, collectives
 
 K, D, M = 5, 37, 50
@@ -76,7 +77,7 @@ def fitted(kinds):
     found = {}
     for kind in kinds:
         alone, shared = (
-            EigenGamePCA(K, batch_size=M, random_state=0, mesh=mesh, **FITS[kind]).fit(x)
+            game_pca(K, batch_size=M, random_state=0, mesh=mesh, **FITS[kind]).fit(x)
             for mesh in (None, {"data": 2, "features": 4})
         )
         found[kind] = {
@@ -99,7 +100,7 @@ def streamed():
     """How far a stream on a mesh is from one on one device; batches that nothing divides."""
     x = np.random.default_rng(1).normal(size=(301, D)) / np.arange(1, D + 1) + 1
     alone, shared = (
-        EigenGamePCA(K, random_state=0, dtype="float64", mesh=mesh)
+        game_pca(K, random_state=0, dtype="float64", mesh=mesh)
         for mesh in (None, {"data": 2, "features": 4})
     )
     for part in np.array_split(x, 4):
@@ -254,15 +255,15 @@ def sparse_and_resumed():
     """Compare sparse rows on a mesh with one device, and a resumed fit with an uninterrupted one."""
     rows = scipy.sparse.random(301, D, density=0.3, random_state=0, format="csr")
     mesh, options = {"data": 2, "features": 4}, {"batch_size": M, "random_state": 0}
-    alone, shared = (EigenGamePCA(K, mesh=one, **options).fit(rows) for one in (None, mesh))
+    alone, shared = (game_pca(K, mesh=one, **options).fit(rows) for one in (None, mesh))
     x = rows.toarray()
     with tempfile.TemporaryDirectory() as folder:
         with contextlib.suppress(KeyboardInterrupt):
-            EigenGamePCA(K, mesh=mesh, **options).fit(
+            game_pca(K, mesh=mesh, **options).fit(
                 x, checkpoint=folder, progress=InterruptsFourthBatch()
             )
-        resumed = EigenGamePCA(K, mesh=mesh, **options).fit(x, checkpoint=folder)
-    complete = EigenGamePCA(K, mesh=mesh, **options).fit(x)
+        resumed = game_pca(K, mesh=mesh, **options).fit(x, checkpoint=folder)
+    complete = game_pca(K, mesh=mesh, **options).fit(x)
     same = bool((resumed.components_ == complete.components_).all())
     return {"sparse": apart(shared, alone), "resumed bit for bit": same}
 

@@ -13,12 +13,13 @@ import numpy as np
 import scipy.sparse
 from jax.experimental.multihost_utils import sync_global_devices
 
-from eigengame import EigenGamePCA, make, play
+from eigengame import make, play
 from eigengame.preparation import prepare
 from eigengame.sharding.hosts import Hosts, join
 from eigengame.sharding.placement import choose_placement
 from eigengame.solver.checkpoint import Checkpoint
 from eigengame.sources import ArraySource
+from tests.game_pca import game_pca
 
 ROWS, FEATURES, K, BATCH = 203, 13, 3, 50
 """Not divisible by the numbers of processes."""
@@ -72,7 +73,7 @@ def alone(kind):
 
 
 def estimator(**options):
-    return EigenGamePCA(K, batch_size=BATCH, dtype="float64", random_state=0, **options)
+    return game_pca(K, batch_size=BATCH, dtype="float64", random_state=0, **options)
 
 
 def results(fit):
@@ -131,7 +132,7 @@ def played(mesh):
 def different_seeds(mesh):
     """Return the error message for processes with different seeds."""
     try:
-        EigenGamePCA(K, random_state=jax.process_index(), mesh=mesh).fit(table())
+        game_pca(K, random_state=jax.process_index(), mesh=mesh).fit(table())
     except ValueError as error:
         return str(error)
     return "no error"

@@ -18,6 +18,7 @@ pytest.importorskip("typer")
 from eigengame import EigenGamePCA, make, metrics, play
 from eigengame.sharding.hosts import HostLost, Hosts, lost_process_as_error, parse_hosts
 from eigengame.sharding.process_local import is_contiguous
+from tests.game_pca import game_pca
 from tests.sharding import one_of_several
 
 SOURCE = Path(__file__).parents[2] / "src"
@@ -32,7 +33,7 @@ def folder(tmp_path_factory):
     scales = 2.0 ** -np.arange(FEATURES)
     x = np.random.default_rng(0).normal(size=(ROWS, FEATURES)) * scales + 1
     np.save(folder / "x.npy", x)
-    EigenGamePCA(K, batch_size=100, dtype="float64", random_state=0).fit(x).save(
+    game_pca(K, batch_size=100, dtype="float64", random_state=0).fit(x).save(
         folder / "one.safetensors"
     )
     return folder
@@ -197,9 +198,7 @@ def test_a_killed_process_ends_the_others_with_a_message_and_a_rerun_resumes(fol
     port = free_port()
     codes, output = ended([start(folder, i, 2, port, *more, *slow) for i in range(2)])
     assert codes == [0, 0], output
-    one = EigenGamePCA(K, batch_size=6, dtype="float64", random_state=0).fit(
-        np.load(folder / "x.npy")
-    )
+    one = game_pca(K, batch_size=6, dtype="float64", random_state=0).fit(np.load(folder / "x.npy"))
     other = EigenGamePCA.load(folder / "again.safetensors")
     # Rounding grows over two hundred updates of six rows each.
     assert metrics.angular_error(one.components_, other.components_).max() < 1e-6

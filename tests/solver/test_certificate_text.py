@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from eigengame import Certificate, EigenGamePCA
+from eigengame import Certificate
 from eigengame.solver.certificate_text import LEADING, counts, findings
 from eigengame.solver.clusters import Cluster
 from eigengame.solver.one_pass import one_pass_block
+from tests.game_pca import game_pca
 
 DIGITS = load_digits().data
 
@@ -35,7 +36,7 @@ def make(angle, *, kind="certified", estimate=None, level=0.5, **options):
 
 def streamed(k=8, parts=6, **options):
     settings = {"extra": 8, "probes": 32, "algorithm": "remembered"} | options
-    pca = EigenGamePCA(k, random_state=0, **settings)
+    pca = game_pca(k, random_state=0, **settings)
     for rows in np.array_split(DIGITS, parts):
         pca.partial_fit(rows)
     return pca

@@ -14,6 +14,7 @@ from sklearn.datasets import load_digits
 from eigengame import Checkpoint, EigenGamePCA, Interrupted
 from eigengame._system.atomic_write import atomic_write
 from eigengame.solver.checkpoint import CheckpointError, CheckpointStore
+from tests.game_pca import game_pca
 
 X = load_digits().data.astype("float32").repeat(3, axis=0)
 OPTIONS = {"n_components": 4, "batch_size": 512, "random_state": 3}
@@ -58,8 +59,8 @@ def same(one, other):
     ids=["one pass", "refined", "covariance", "mu"],
 )
 def test_an_interrupted_run_resumes_to_the_same_bits(tmp_path, options):
-    whole = EigenGamePCA(**OPTIONS | options).fit(X)
-    pca, messages = EigenGamePCA(**OPTIONS | options), []
+    whole = game_pca(**OPTIONS | options).fit(X)
+    pca, messages = game_pca(**OPTIONS | options), []
     for after in (3, 9, *[14] * 9):
         try:
             pca.fit(X, checkpoint=tmp_path / "run", progress=Interrupting(after))
@@ -84,44 +85,44 @@ def test_a_killed_run_resumes_from_its_last_checkpoint(tmp_path):
 
     options = OPTIONS | {"tol": 0.05}
     with pytest.raises(RuntimeError, match="killed"):
-        EigenGamePCA(**options).fit(X, checkpoint=Checkpoint(tmp_path, every=0.0), progress=Dying())
+        game_pca(**options).fit(X, checkpoint=Checkpoint(tmp_path, every=0.0), progress=Dying())
     half = tmp_path / f".k4-0001.safetensors.{ended_process()}"
     half.write_bytes(b"half of a file")
-    same(EigenGamePCA(**options).fit(X, checkpoint=tmp_path), EigenGamePCA(**options).fit(X))
+    same(game_pca(**options).fit(X, checkpoint=tmp_path), game_pca(**options).fit(X))
     assert not half.exists()
 
 
 def test_a_run_for_a_share_of_the_variance_resumes(tmp_path):
     options = OPTIONS | {"n_components": 0.9}
-    whole = EigenGamePCA(**options).fit(X)
+    whole = game_pca(**options).fit(X)
     with pytest.raises(Interrupted):
-        EigenGamePCA(**options).fit(X, checkpoint=tmp_path, progress=Interrupting(15))
-    same(EigenGamePCA(**options).fit(X, checkpoint=tmp_path), whole)
+        game_pca(**options).fit(X, checkpoint=tmp_path, progress=Interrupting(4))
+    same(game_pca(**options).fit(X, checkpoint=tmp_path), whole)
 
 
 def test_a_finished_run_is_recalled_without_reading(tmp_path):
-    whole = EigenGamePCA(**OPTIONS).fit(X, checkpoint=tmp_path)
-    same(EigenGamePCA(**OPTIONS).fit(X, checkpoint=tmp_path, progress=Interrupting(1)), whole)
+    whole = game_pca(**OPTIONS).fit(X, checkpoint=tmp_path)
+    same(game_pca(**OPTIONS).fit(X, checkpoint=tmp_path, progress=Interrupting(1)), whole)
 
 
 def test_a_run_without_a_random_state_keeps_the_seed_it_drew(tmp_path):
     options = OPTIONS | {"random_state": None}
     with pytest.raises(Interrupted):
-        EigenGamePCA(**options).fit(X, checkpoint=tmp_path, progress=Interrupting(4))
-    one = EigenGamePCA(**options).fit(X, checkpoint=tmp_path)
-    same(EigenGamePCA(**options).fit(X, checkpoint=tmp_path), one)
+        game_pca(**options).fit(X, checkpoint=tmp_path, progress=Interrupting(4))
+    one = game_pca(**options).fit(X, checkpoint=tmp_path)
+    same(game_pca(**options).fit(X, checkpoint=tmp_path), one)
 
 
 def test_a_changed_source_or_configuration_is_refused_by_name(tmp_path):
-    EigenGamePCA(**OPTIONS).fit(X, checkpoint=tmp_path)
+    game_pca(**OPTIONS).fit(X, checkpoint=tmp_path)
     with pytest.raises(CheckpointError, match=r"configuration\.n_components was 4, is 5"):
-        EigenGamePCA(**OPTIONS | {"n_components": 5}).fit(X, checkpoint=tmp_path)
+        game_pca(**OPTIONS | {"n_components": 5}).fit(X, checkpoint=tmp_path)
     with pytest.raises(CheckpointError, match=r"source\.shape was"):
-        EigenGamePCA(**OPTIONS).fit(X[:-7], checkpoint=tmp_path)
+        game_pca(**OPTIONS).fit(X[:-7], checkpoint=tmp_path)
     other = X.copy()
     other[0, 0] += 1
     with pytest.raises(CheckpointError, match=r"source\.rows was"):
-        EigenGamePCA(**OPTIONS).fit(other, checkpoint=tmp_path)
+        game_pca(**OPTIONS).fit(other, checkpoint=tmp_path)
 
 
 def test_checkpoints_are_written_as_time_passes(tmp_path):
@@ -133,21 +134,21 @@ def test_checkpoints_are_written_as_time_passes(tmp_path):
             self.seen += bool(files) and not at.ended
 
     watcher = Looking()
-    EigenGamePCA(**OPTIONS).fit(X, checkpoint=Checkpoint(tmp_path, every=0.0), progress=watcher)
+    game_pca(**OPTIONS).fit(X, checkpoint=Checkpoint(tmp_path, every=0.0), progress=watcher)
     assert watcher.seen >= 5
 
 
 def test_a_corrupt_checkpoint_is_named_with_the_remedy(tmp_path):
-    EigenGamePCA(**OPTIONS).fit(X, checkpoint=tmp_path)
+    game_pca(**OPTIONS).fit(X, checkpoint=tmp_path)
     path = next(tmp_path.glob("*.safetensors"))
     whole = path.read_bytes()
     for damage in (whole[: len(whole) // 2], b"\0" * 64, b""):
         path.write_bytes(damage)
         with pytest.raises(CheckpointError, match="remove it"):
-            EigenGamePCA(**OPTIONS).fit(X, checkpoint=tmp_path)
+            game_pca(**OPTIONS).fit(X, checkpoint=tmp_path)
     (tmp_path / "run.json").write_text("{")
     with pytest.raises(CheckpointError, match="remove the folder"):
-        EigenGamePCA(**OPTIONS).fit(X, checkpoint=tmp_path)
+        game_pca(**OPTIONS).fit(X, checkpoint=tmp_path)
 
 
 def test_a_full_disk_leaves_the_last_good_checkpoint(tmp_path, monkeypatch):
@@ -186,11 +187,11 @@ def test_a_file_is_whole_or_absent(tmp_path):
 def test_a_folder_that_cannot_be_made_is_refused(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(CheckpointError, match="give a folder"):
-        EigenGamePCA(**OPTIONS).fit(X, checkpoint=tmp_path / "file" / "run")
+        game_pca(**OPTIONS).fit(X, checkpoint=tmp_path / "file" / "run")
 
 
 def test_what_is_kept_is_plain(tmp_path):
-    EigenGamePCA(**OPTIONS).fit(X, checkpoint=tmp_path)
+    game_pca(**OPTIONS).fit(X, checkpoint=tmp_path)
     facts = json.loads((tmp_path / "run.json").read_text())
     assert facts["configuration"]["n_components"] == 4
     assert facts["source"]["shape"] == list(X.shape)
@@ -215,7 +216,7 @@ def test_only_what_ended_runs_left_unfinished_is_removed(tmp_path):
     ]
     for name in kept + removed:
         (tmp_path / name).write_text("something")
-    EigenGamePCA(**OPTIONS).fit(X, checkpoint=tmp_path)
+    game_pca(**OPTIONS).fit(X, checkpoint=tmp_path)
     there = {path.name for path in tmp_path.iterdir()}
     assert there >= set(kept)
     assert not there & set(removed)
@@ -228,12 +229,12 @@ def test_a_second_run_in_a_folder_is_refused_until_the_first_has_ended(tmp_path)
         def batch(self, at):
             if not messages:
                 with pytest.raises(CheckpointError) as refused:
-                    EigenGamePCA(**OPTIONS).fit(X, checkpoint=tmp_path)
+                    game_pca(**OPTIONS).fit(X, checkpoint=tmp_path)
                 messages.append(str(refused.value))
 
-    EigenGamePCA(**OPTIONS).fit(X, checkpoint=tmp_path, progress=Second())
+    game_pca(**OPTIONS).fit(X, checkpoint=tmp_path, progress=Second())
     assert f"in use by another run (process {os.getpid()} on" in messages[0]
-    EigenGamePCA(**OPTIONS).fit(X, checkpoint=tmp_path)
+    game_pca(**OPTIONS).fit(X, checkpoint=tmp_path)
 
 
 def test_a_run_of_another_process_is_noticed_and_its_end_too(tmp_path):
@@ -261,12 +262,12 @@ def test_without_a_lock_no_draft_is_removed(tmp_path, monkeypatch):
     monkeypatch.setattr("fcntl.flock", no_locks)
     draft = tmp_path / f".k4-0000.safetensors.{ended_process()}"
     draft.write_text("of another machine")
-    EigenGamePCA(**OPTIONS).fit(X, checkpoint=tmp_path)
+    game_pca(**OPTIONS).fit(X, checkpoint=tmp_path)
     assert draft.exists()
 
 
 def test_threads_that_write_the_same_file_do_not_disturb_each_other(tmp_path):
-    model = EigenGamePCA(**OPTIONS).fit(X)
+    model = game_pca(**OPTIONS).fit(X)
     path, errors = tmp_path / "model.safetensors", []
 
     def write():
@@ -296,7 +297,7 @@ def test_concurrent_runs_in_one_folder_end_as_one_run(tmp_path):
         "X = load_digits().data.astype('float32').repeat(3, axis=0)\n"
         "input()\n"
         "try:\n"
-        "    pca = EigenGamePCA(n_components=4, batch_size=512, random_state=3)\n"
+        "    pca = EigenGamePCA(4, algorithm='remembered', tol=None, batch_size=512, random_state=3)\n"
         "    pca.fit(X, checkpoint=Checkpoint(sys.argv[1], every=0))\n"
         "    print('fitted')\n"
         "except CheckpointError as error:\n"
@@ -317,8 +318,8 @@ def test_concurrent_runs_in_one_folder_end_as_one_run(tmp_path):
     said = [one.communicate()[0].strip() for one in processes]
     assert set(said) <= {"fitted", "in use"}
     assert "fitted" in said
-    resumed = EigenGamePCA(**OPTIONS).fit(X, checkpoint=tmp_path / "run")
-    same(resumed, EigenGamePCA(**OPTIONS).fit(X))
+    resumed = game_pca(**OPTIONS).fit(X, checkpoint=tmp_path / "run")
+    same(resumed, game_pca(**OPTIONS).fit(X))
     assert not [one for one in (tmp_path / "run").iterdir() if one.name.startswith(".")]
 
 
@@ -327,4 +328,4 @@ def test_a_fit_that_fails_gives_the_folder_back(tmp_path):
     broken[-1, 0] = np.nan
     for _ in range(2):
         with pytest.raises(ValueError, match="NaN"):
-            EigenGamePCA(**OPTIONS).fit(broken, checkpoint=tmp_path)
+            game_pca(**OPTIONS).fit(broken, checkpoint=tmp_path)

@@ -11,6 +11,7 @@ from safetensors.numpy import load_file, save_file
 from eigengame import EigenGamePCA
 from eigengame.model_file import ModelFileError
 from eigengame.solver.checkpoint import CheckpointError, CheckpointStore
+from tests.game_pca import game_pca
 
 FLIPS = 400
 
@@ -21,7 +22,7 @@ def table():
 
 @pytest.fixture(scope="module")
 def pca():
-    return EigenGamePCA(2, random_state=0).fit(table())
+    return game_pca(2, random_state=0).fit(table())
 
 
 def flipped(whole, seed=0):
@@ -192,7 +193,7 @@ def test_numbers_that_no_fit_gives_are_refused(pca, tmp_path, change, message):
 
 @pytest.mark.parametrize("algorithm", ["gha", "oja", "frequent_directions", "auto"])
 def test_models_of_every_kind_of_algorithm_are_read_again(tmp_path, algorithm):
-    pca = EigenGamePCA(2, algorithm=algorithm, random_state=0).fit(table())
+    pca = game_pca(2, algorithm=algorithm, random_state=0).fit(table())
     again = EigenGamePCA.load(pca.save(tmp_path / "m.safetensors"))
     np.testing.assert_array_equal(again.components_, pca.components_)
 

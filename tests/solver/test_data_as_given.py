@@ -13,6 +13,7 @@ from scipy.sparse import csr_array
 from eigengame import Checkpoint, EigenGamePCA, Interrupted
 from eigengame.metrics import angular_error
 from eigengame.solver.outcome import Status
+from tests.game_pca import game_pca
 
 N, D = 6000, 50  # more than 262,144 numbers: played in float32 unless told otherwise
 
@@ -59,7 +60,7 @@ def holds(pca, data):
 def test_exact_ties_are_not_certified_but_their_span_is(seed):
     block = np.diag([3.0, 3, 3, 2, 1, 1])
     data = np.vstack([block, -block] * 25)
-    pca = EigenGamePCA(2, tol=1e-3, random_state=seed).fit(data)
+    pca = game_pca(2, tol=1e-3, random_state=seed).fit(data)
     assert (pca.certificate_.angle == math.pi / 2).all()
     assert pca.outcome_.status is Status.CONVERGED_IN_CLUSTERS
     (cluster,) = pca.certificate_.clusters
@@ -72,7 +73,7 @@ def test_exact_ties_are_not_certified_but_their_span_is(seed):
 
 def test_a_tie_within_the_components_leaves_the_others_certified():
     block = np.diag([4.0, 3, 3, 2, 1, 1])
-    pca = EigenGamePCA(4, tol=1e-3, random_state=0).fit(np.vstack([block, -block] * 25))
+    pca = game_pca(4, tol=1e-3, random_state=0).fit(np.vstack([block, -block] * 25))
     assert [cluster.members for cluster in pca.certificate_.clusters] == [(1, 2)]
     assert (pca.certificate_.angle[[0, 3]] <= 1e-3).all()
     assert (pca.certificate_.angle[[1, 2]] == math.pi / 2).all()
@@ -81,7 +82,7 @@ def test_a_tie_within_the_components_leaves_the_others_certified():
 @pytest.mark.parametrize("gap", [1e-4, 1e-6, 1e-7])
 def test_near_ties_in_float32_are_within_their_bounds(gap):
     data = rows_of(close_pair(gap)).astype(np.float32)
-    pca = EigenGamePCA(4, tol=1e-3, random_state=0).fit(data)
+    pca = game_pca(4, tol=1e-3, random_state=0).fit(data)
     holds(pca, data)
     # The last product is in float64: the pair is told apart although float32 could not.
     assert pca.outcome_.status is Status.CONVERGED
@@ -89,7 +90,7 @@ def test_near_ties_in_float32_are_within_their_bounds(gap):
 
 def test_a_tie_below_the_rounding_of_float64_is_a_cluster():
     data = rows_of(close_pair(1e-12)).astype(np.float64)
-    pca = EigenGamePCA(4, tol=1e-3, random_state=0).fit(data)
+    pca = game_pca(4, tol=1e-3, random_state=0).fit(data)
     assert pca.outcome_.status is Status.CONVERGED_IN_CLUSTERS
     assert [cluster.members for cluster in pca.certificate_.clusters] == [(0, 1)]
     assert (pca.certificate_.angle[:2] > 1e-3).all()
@@ -99,7 +100,7 @@ def test_a_tie_below_the_rounding_of_float64_is_a_cluster():
 @pytest.mark.parametrize("gap", [1e-4, 1e-6])
 def test_the_covariance_route_is_within_its_bounds(mean, gap):
     data = (rows_of(close_pair(gap)) + mean).astype(np.float32)
-    pca = EigenGamePCA(12, algorithm="auto", random_state=0).fit(data)
+    pca = game_pca(12, algorithm="auto", random_state=0).fit(data)
     assert pca.outcome_.route == "covariance"
     true = holds(pca, data)
     assert true.max() < 1e-3
@@ -110,12 +111,12 @@ def test_the_covariance_route_is_within_its_bounds(mean, gap):
 @pytest.mark.parametrize("mean", [1e6, 1e9])
 def test_a_large_mean_is_subtracted_before_rows_are_rounded(mean):
     data = np.random.default_rng(0).standard_normal((N, D)) * np.arange(D, 0, -1) + mean
-    pca = EigenGamePCA(4, tol=1e-2, random_state=0).fit(data)
+    pca = game_pca(4, tol=1e-2, random_state=0).fit(data)
     holds(pca, data)
     exact = np.linalg.eigvalsh(np.cov(data - mean, rowvar=False))[::-1][:4]
     # The variances of the first round were off by a part in ten.
     np.testing.assert_allclose(pca.explained_variance_, exact, rtol=1e-4)
-    one = EigenGamePCA(4, random_state=0).fit(data)
+    one = game_pca(4, random_state=0).fit(data)
     # Sums in float32 about the origin are within 1e-7 of the spread: 1e-6 here, beside a mean of up to 1e6.
     np.testing.assert_allclose(one.mean_, data.mean(axis=0), rtol=1e-11)
 
@@ -127,7 +128,7 @@ def test_sparse_rows_with_a_flat_spectrum_are_within_their_bounds():
     )
     dense[rng.random((N, D)) < 0.8] = 0
     data = csr_array(dense.astype(np.float32))
-    pca = EigenGamePCA(6, tol=1e-2, random_state=0, passes=100).fit(data)
+    pca = game_pca(6, tol=1e-2, random_state=0, passes=100).fit(data)
     assert pca.certificate_.kind == "certified"
     true = angular_error(pca.components_.astype(np.float64), truth(data.toarray(), 6))
     assert (true <= pca.certificate_.angle).all()
@@ -136,7 +137,7 @@ def test_sparse_rows_with_a_flat_spectrum_are_within_their_bounds():
 def test_weights_count_in_what_is_certified():
     data, rng = rows_of(close_pair(1e-2)).astype(np.float32), np.random.default_rng(1)
     weights = rng.integers(0, 4, N).astype(float)
-    pca = EigenGamePCA(3, tol=1e-3, random_state=0).fit(data, sample_weight=weights)
+    pca = game_pca(3, tol=1e-3, random_state=0).fit(data, sample_weight=weights)
     holds(pca, np.repeat(data, weights.astype(int), axis=0))
     again = pca.certify(data, sample_weight=weights)
     np.testing.assert_allclose(again.rayleigh, pca.explained_variance_, rtol=1e-5)
@@ -148,7 +149,7 @@ def test_weights_count_in_what_is_certified():
 
 def test_certify_is_about_the_mean_of_the_data_it_is_given():
     data = rows_of(np.linspace(1, 0.1, D)).astype(np.float32)
-    pca = EigenGamePCA(3, random_state=0).fit(data)
+    pca = game_pca(3, random_state=0).fit(data)
     shifted = pca.certify(data + 5).angle
     np.testing.assert_allclose(shifted, pca.certify(data).angle, rtol=1e-3)
 
@@ -157,7 +158,7 @@ def test_certify_is_about_the_mean_of_the_data_it_is_given():
 def test_certify_holds_for_data_unlike_that_of_the_fit(mean, scale):
     rng = np.random.default_rng(0)
     first = rng.standard_normal((300, 6)) * np.arange(6, 0, -1) + 4
-    pca = EigenGamePCA(2, tol=1e-3, random_state=0).fit(first)
+    pca = game_pca(2, tol=1e-3, random_state=0).fit(first)
     other = rng.standard_normal((300, 6)) * np.arange(1, 7)
     data = mean + scale * other
     found = pca.certify(data)
@@ -169,7 +170,7 @@ def test_certify_holds_for_data_unlike_that_of_the_fit(mean, scale):
 
 def test_certify_of_constant_data_says_nothing():
     data = np.random.default_rng(0).standard_normal((300, 6)) * np.arange(6, 0, -1)
-    pca = EigenGamePCA(2, random_state=0).fit(data)
+    pca = game_pca(2, random_state=0).fit(data)
     assert (pca.certify(np.full((10, 6), 2.0)).angle == math.pi / 2).all()
 
 
@@ -178,7 +179,7 @@ def test_certify_of_shifted_data_holds_where_components_are_off(shift):
     rng = np.random.default_rng(1)
     for gap in (1e-3, 0.1):
         data = rows_of(np.array([1, 1 - gap, 0.3, 0.2, 0.1, 0.05]), seed=5, n=300)
-        pca = EigenGamePCA(2, tol=1e-6, random_state=0).fit(data)
+        pca = game_pca(2, tol=1e-6, random_state=0).fit(data)
         # Components that are 0.05 rad off.
         exact = truth(data, 6)
         pca.components_ = math.cos(0.05) * exact[:2] + math.sin(0.05) * exact[[2, 3]]
@@ -192,7 +193,7 @@ def test_certify_of_shifted_data_holds_where_components_are_off(shift):
 
 def test_one_pass_then_certify_holds_for_a_stream():
     data = rows_of(close_pair(1e-5), seed=2).astype(np.float32)
-    pca = EigenGamePCA(4, random_state=0)
+    pca = game_pca(4, random_state=0)
     for part in np.split(data, 4):
         pca.partial_fit(part)
     pca.certify(data)
@@ -201,7 +202,7 @@ def test_one_pass_then_certify_holds_for_a_stream():
 
 def test_clusters_are_saved_with_the_model(tmp_path):
     block = np.diag([3.0, 3, 2, 1, 1, 0.5])
-    pca = EigenGamePCA(3, tol=1e-3, random_state=0).fit(np.vstack([block, -block] * 25))
+    pca = game_pca(3, tol=1e-3, random_state=0).fit(np.vstack([block, -block] * 25))
     loaded = EigenGamePCA.load(pca.save(tmp_path / "m.safetensors"))
     assert loaded.certificate_.clusters == pca.certificate_.clusters
     assert len(pca.certificate_.clusters) == 1
@@ -218,10 +219,10 @@ def test_a_run_stopped_in_a_pass_in_float64_resumes_to_the_same_model(tmp_path, 
             return False
 
     data = rows_of(close_pair(1e-6)).astype(np.float32)
-    whole = EigenGamePCA(4, tol=1e-3, random_state=0).fit(data)
+    whole = game_pca(4, tol=1e-3, random_state=0).fit(data)
     kept = Checkpoint(tmp_path / "run", every=0)
     with pytest.raises(Interrupted):
-        EigenGamePCA(4, tol=1e-3, random_state=0).fit(data, checkpoint=kept, progress=Stop())
-    again = EigenGamePCA(4, tol=1e-3, random_state=0).fit(data, checkpoint=kept)
+        game_pca(4, tol=1e-3, random_state=0).fit(data, checkpoint=kept, progress=Stop())
+    again = game_pca(4, tol=1e-3, random_state=0).fit(data, checkpoint=kept)
     np.testing.assert_array_equal(again.components_, whole.components_)
     np.testing.assert_array_equal(again.certificate_.angle, whole.certificate_.angle)

@@ -10,6 +10,7 @@ from eigengame.linalg import offload as on_host
 from eigengame.metrics import angular_error
 from eigengame.solver import memory, plan
 from eigengame.solver.options import Options
+from tests.game_pca import game_pca
 
 N, D, BATCH, K = 96, 60, 16, 4
 
@@ -46,7 +47,7 @@ def test_a_fit_that_keeps_to_gram_space_is_the_fit(source, center, hosted, monke
         "_update_coordinates",
         lambda *given: traced.append(1) or played(*given),
     )
-    usual = eg.EigenGamePCA(K, **options).fit(source)
+    usual = game_pca(K, **options).fit(source)
     monkeypatch.setattr(plan, "kernels_fit", lambda wide, rows: True)
     if hosted:
         # Blocks that do not divide the features, and a device with room for little more than the rows.
@@ -54,7 +55,7 @@ def test_a_fit_that_keeps_to_gram_space_is_the_fit(source, center, hosted, monke
         monkeypatch.setattr(memory, "BLOCK", 25)
         monkeypatch.setattr(jax, "default_backend", lambda: "other")
         monkeypatch.setattr(memory, "available", lambda: 24_000)
-    pca = eg.EigenGamePCA(K, **options).fit(source, progress=Noting())
+    pca = game_pca(K, **options).fit(source, progress=Noting())
     assert [one.space for one in plans] == ["gram on the host" if hosted else "gram with overlaps"]
     # Not once for each batch: what is small is compiled, where players are on the host too.
     assert len(traced) <= 2

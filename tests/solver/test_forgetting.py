@@ -8,12 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from eigengame import EigenGamePCA, metrics, prepare
+from eigengame import metrics, prepare
 from eigengame.solver.forgetting import faded_weights
 from eigengame.solver.frame import Frame
 from eigengame.solver.moments import Moments
 from eigengame.solver.options import Options
 from eigengame.solver.result import Found, result_of
+from tests.game_pca import game_pca
 
 N, D, K = 300, 12, 3
 FORGET = 0.99
@@ -51,7 +52,7 @@ def weighted_problem(x, weights, center=True):
 @pytest.mark.parametrize("how", [{"tol": 1e-4}, {"passes": 12}])
 def test_refining_a_fit_that_forgets_solves_the_weighted_problem(how, center):
     x = drifting()
-    pca = EigenGamePCA(K, forget=FORGET, center=center, random_state=0, **how).fit(x)
+    pca = game_pca(K, forget=FORGET, center=center, random_state=0, **how).fit(x)
     weights = weights_by_loop(x)
     values, vectors, total, mean = weighted_problem(x, weights, center)
     assert metrics.angular_error(pca.components_, vectors[:K]).max() < 1e-4
@@ -66,7 +67,7 @@ def test_refining_a_fit_that_forgets_solves_the_weighted_problem(how, center):
 
 def test_rows_of_weight_zero_make_no_other_row_older():
     x, own = drifting(), np.random.default_rng(1).integers(0, 3, N)
-    pca = EigenGamePCA(K, forget=FORGET, tol=1e-4, random_state=0).fit(x, sample_weight=own)
+    pca = game_pca(K, forget=FORGET, tol=1e-4, random_state=0).fit(x, sample_weight=own)
     weights = weights_by_loop(x, own=own)
     np.testing.assert_allclose(faded_weights(N, FORGET, own), weights)
     values, vectors, total, _ = weighted_problem(x, weights)
@@ -76,7 +77,7 @@ def test_rows_of_weight_zero_make_no_other_row_older():
 
 def test_certify_of_a_fit_that_forgets_measures_the_weighted_problem():
     x = drifting()
-    pca = EigenGamePCA(K, forget=FORGET, random_state=0).fit(x)
+    pca = game_pca(K, forget=FORGET, random_state=0).fit(x)
     weights = weights_by_loop(x)
     values, vectors, _, _ = weighted_problem(x, weights)
     found = pca.certify(x)
@@ -96,11 +97,11 @@ def test_certify_of_a_fit_that_forgets_measures_the_weighted_problem():
 )
 def test_refining_a_fit_that_forgets_is_refused_where_weights_cannot_be_known(data, words):
     with pytest.raises(ValueError, match=words):
-        EigenGamePCA(K, forget=FORGET, tol=1e-3, random_state=0).fit(data())
+        game_pca(K, forget=FORGET, tol=1e-3, random_state=0).fit(data())
 
 
 def test_certify_of_a_fit_that_forgets_is_refused_where_weights_cannot_be_known():
-    pca = EigenGamePCA(K, forget=FORGET, random_state=0).fit(drifting())
+    pca = game_pca(K, forget=FORGET, random_state=0).fit(drifting())
     with pytest.raises(ValueError, match="leaves out rows"):
         pca.certify(prepare(_with_a_gap(), missing="skip"))
     with pytest.raises(ValueError, match="number of rows"):
@@ -111,7 +112,7 @@ def test_certify_of_a_fit_that_forgets_is_refused_where_weights_cannot_be_known(
 
 
 def test_refining_a_fit_that_forgets_needs_the_number_of_rows():
-    once = EigenGamePCA(K, forget=FORGET, tol=1e-3, random_state=0)
+    once = game_pca(K, forget=FORGET, tol=1e-3, random_state=0)
     with pytest.raises(ValueError, match=r"forget=0\.99 .* number of rows"):
         once.fit(iter([drifting()]))
 
@@ -129,15 +130,15 @@ def _with_a_gap():
 def test_shares_of_variance_never_exceed_one(forget, how, seed):
     x = drifting(seed)
     x = x * 10.0 ** (seed % 7 - 3) + seed % 5
-    pca = EigenGamePCA(K, forget=forget, random_state=seed, **how).fit(x)
+    pca = game_pca(K, forget=forget, random_state=seed, **how).fit(x)
     assert pca.explained_variance_ratio_.sum() <= 1 + 1e-9
-    stream = EigenGamePCA(K, forget=forget, random_state=seed).partial_fit(x).partial_fit(x)
+    stream = game_pca(K, forget=forget, random_state=seed).partial_fit(x).partial_fit(x)
     # Played in float32.
     assert stream.explained_variance_ratio_.sum() <= 1 + 1e-4
 
 
 def test_shares_above_one_are_an_error():
-    fitted = EigenGamePCA(K, random_state=0).fit(drifting())
+    fitted = game_pca(K, random_state=0).fit(drifting())
     result, values = fitted._result, fitted.singular_values_**2
     small = Moments(np.float64(N), np.zeros(D), np.full(D, values.sum() / D / 60))
     found = Found(result.players, values, result.certificate, result.outcome, small, N)

@@ -10,6 +10,7 @@ from scipy.sparse import csr_array
 from eigengame import EigenGamePCA, as_source
 from eigengame.solver.batches import Batches
 from eigengame.solver.frame import Frame, frame_of, in_range
+from tests.game_pca import game_pca
 
 SINGLE, DOUBLE = np.dtype("float32"), np.dtype("float64")
 
@@ -44,7 +45,7 @@ def test_one_feature_that_is_far_from_zero_is_shifted_and_the_others_are_not():
     np.testing.assert_array_equal(
         frame.applied(data, SINGLE), (data.astype(float) - frame.origin).astype("float32")
     )
-    found = EigenGamePCA(3, random_state=0).fit(data)
+    found = game_pca(3, random_state=0).fit(data)
     # Squares less the square of the mean, in float32, were off by a factor.
     np.testing.assert_allclose(found.var_, data.astype(float).var(axis=0), rtol=1e-3)
 
@@ -97,8 +98,8 @@ TALL = np.random.default_rng(1).standard_normal((6000, 50)) * np.arange(50, 0, -
 @pytest.mark.parametrize("scale", [2.0**-70, 1.0, 2.0**57])
 def test_components_do_not_depend_on_the_scale_of_float32_data(scale):
     data = (TALL * scale).astype("float32")
-    found = EigenGamePCA(3, tol=1e-3, random_state=0).fit(data)
-    plain = EigenGamePCA(3, tol=1e-3, random_state=0).fit(TALL.astype("float32"))
+    found = game_pca(3, tol=1e-3, random_state=0).fit(data)
+    plain = game_pca(3, tol=1e-3, random_state=0).fit(TALL.astype("float32"))
     np.testing.assert_allclose(np.abs(found.components_), np.abs(plain.components_), atol=1e-4)
     np.testing.assert_allclose(
         found.explained_variance_ / scale / scale, plain.explained_variance_, rtol=1e-5
@@ -111,8 +112,8 @@ def test_components_do_not_depend_on_the_scale_of_float32_data(scale):
 
 @pytest.mark.parametrize("scale", [1e-100, 1e100])
 def test_angles_of_float64_data_of_any_scale_are_numbers(scale):
-    found = EigenGamePCA(2, tol=1e-6, random_state=0).fit(rows() * scale)
-    plain = EigenGamePCA(2, tol=1e-6, random_state=0).fit(rows())
+    found = game_pca(2, tol=1e-6, random_state=0).fit(rows() * scale)
+    plain = game_pca(2, tol=1e-6, random_state=0).fit(rows())
     assert np.isfinite(found.certificate_.angle).all()
     assert (found.certificate_.angle <= 1e-6).all()
     np.testing.assert_allclose(
@@ -122,12 +123,12 @@ def test_angles_of_float64_data_of_any_scale_are_numbers(scale):
 
 def test_streams_in_different_frames_merge():
     parts = [rows(400, seed=1) + 1e6, rows(400, seed=2) + 3e6]
-    one, other = (EigenGamePCA(2, random_state=0).partial_fit(part) for part in parts)
+    one, other = (game_pca(2, random_state=0).partial_fit(part) for part in parts)
     merged, both = one.merge(other), np.vstack(parts)
     np.testing.assert_allclose(merged.mean_, both.mean(axis=0), rtol=1e-6)
     assert merged.explained_variance_ratio_[0] == pytest.approx(1, abs=1e-6)
-    tiny = EigenGamePCA(2, random_state=0).partial_fit(rows(400) * 1e-21)
-    again = tiny.merge(EigenGamePCA(2, random_state=0).partial_fit(rows(400) * 1e-19))
+    tiny = game_pca(2, random_state=0).partial_fit(rows(400) * 1e-21)
+    again = tiny.merge(game_pca(2, random_state=0).partial_fit(rows(400) * 1e-19))
     assert again.explained_variance_[0] == pytest.approx(64e-38 / 2, rel=0.3)
     with pytest.raises(ValueError, match="too different to be merged"):
         tiny.merge(one)
@@ -135,7 +136,7 @@ def test_streams_in_different_frames_merge():
 
 def test_a_saved_model_in_a_frame_continues_a_stream(tmp_path):
     data = rows(400) * 1e-21 + 1e-15
-    one = EigenGamePCA(2, random_state=0).partial_fit(data[:200])
+    one = game_pca(2, random_state=0).partial_fit(data[:200])
     loaded = EigenGamePCA.load(one.save(tmp_path / "m.safetensors"))
     for pca in (one, loaded):
         pca.partial_fit(data[200:])

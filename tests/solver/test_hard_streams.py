@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 
-from eigengame import EigenGamePCA
 from eigengame.metrics import angular_error
+from tests.game_pca import game_pca
 
 
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("probes", ["auto", 0])
 def test_two_distinct_rows_are_fitted_in_float32(seed, probes):
     rows = np.repeat(np.random.default_rng(seed).standard_normal((2, 24)), 25, axis=0)
-    pca = EigenGamePCA(4, dtype="float32", random_state=seed, probes=probes)
+    pca = game_pca(4, dtype="float32", random_state=seed, probes=probes)
     pca.partial_fit(rows.astype("float32"))
     assert np.isfinite(pca.components_).all()
     difference = rows[:1] - rows[-1:]
@@ -26,7 +26,7 @@ def test_a_mean_that_moves_leaves_players_orthonormal(far, seed, dtype):
     rng = np.random.default_rng(seed)
     rows = rng.standard_normal((400, 24)) * 0.8 ** np.arange(24)
     rows[200:] += far * rng.standard_normal(24)
-    pca = EigenGamePCA(4, random_state=seed, batch_size=100, dtype=dtype).fit(rows.astype(dtype))
+    pca = game_pca(4, random_state=seed, batch_size=100, dtype=dtype).fit(rows.astype(dtype))
     close = {"float64": 1e-10, "float32": 3e-5}[dtype]
     components = pca.components_.astype(float)
     np.testing.assert_allclose(components @ components.T, np.eye(4), atol=close)
@@ -48,7 +48,7 @@ def test_squares_that_underflow_are_not_certified(seed):
     rows[1:21, 0] = 1e-18 * rng.choice([-1, 1], 20)
     rows[1:21, 3] = 5e-19 * rng.choice([-1, 1], 20)
     rows = rows.astype("float32")
-    pca = EigenGamePCA(1, dtype="float32", random_state=0).partial_fit(rows[:1])
+    pca = game_pca(1, dtype="float32", random_state=0).partial_fit(rows[:1])
     for i in range(1, 20000, 1000):
         pca.partial_fit(rows[i : i + 1000])
     true = np.linalg.eigh(np.cov(rows.T.astype(float) * 1e19))[1].T[::-1][:1]
@@ -59,7 +59,7 @@ def test_squares_that_underflow_are_not_certified(seed):
 def test_a_first_batch_without_spread_does_not_fix_the_scale(size):
     rng = np.random.default_rng(0)
     rows = (size * rng.standard_normal((2001, 24)) * 0.7 ** np.arange(24)).astype("float32")
-    pca = EigenGamePCA(4, dtype="float32", random_state=0).partial_fit(rows[:1])
+    pca = game_pca(4, dtype="float32", random_state=0).partial_fit(rows[:1])
     for i in range(1, 2001, 500):
         pca.partial_fit(rows[i : i + 500])
     wide = rows.astype(float) / size
@@ -74,7 +74,7 @@ def test_rows_that_become_small_are_not_certified_beyond_what_is_left_of_them():
     rng = np.random.default_rng(1)
     first = rng.standard_normal((50, 8)) * 0.5 ** np.arange(8)
     later = 1e-20 * rng.standard_normal((3000, 8)) * 0.5 ** np.arange(8)[::-1]
-    pca = EigenGamePCA(1, dtype="float32", random_state=0, forget=0.9)
+    pca = game_pca(1, dtype="float32", random_state=0, forget=0.9)
     pca.partial_fit(first.astype("float32"))
     for i in range(0, 3000, 500):
         pca.partial_fit(later[i : i + 500].astype("float32"))

@@ -6,7 +6,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from eigengame import EigenGamePCA
 from eigengame.algorithms import Remembered
 from eigengame.game.rows import DenseRows
 from eigengame.sharding.placement import ONE_DEVICE
@@ -14,7 +13,8 @@ from eigengame.solver import memory, solve, streaming
 from eigengame.solver.krylov_space import MOST_SPACE
 from eigengame.solver.memory import certificate_rows, estimate_memory, refuse_unless_fits
 from eigengame.solver.one_pass import one_pass_certificate
-from eigengame.solver.plan import REFINED_PROBES
+from eigengame.solver.options import REFINED_PROBES
+from tests.game_pca import game_pca
 
 D, K, PLAYERS = 4000, 4, 12
 
@@ -39,7 +39,7 @@ def rows():
 
 def fitted(rows, **options):
     settings = {"random_state": 0, "algorithm": "remembered", "extra": PLAYERS - K}
-    return EigenGamePCA(K, **settings | options).fit(rows)
+    return game_pca(K, **settings | options).fit(rows)
 
 
 def test_probes_on_the_device_take_what_is_counted():
@@ -68,6 +68,7 @@ def test_the_certificate_of_one_pass_takes_what_is_counted(rows, probes):
     assert taken <= counted <= 2 * taken
 
 
+@pytest.mark.filterwarnings("ignore::eigengame.UncertifiedWarning")
 @pytest.mark.parametrize(("passes", "tol"), [(3, None), (9, 1e-10)])
 def test_a_refinement_takes_at_most_what_is_counted(rows, monkeypatch, passes, tol):
     taken, refine = [], solve.refine

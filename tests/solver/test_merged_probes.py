@@ -5,6 +5,7 @@ import pytest
 
 from eigengame import EigenGamePCA, metrics
 from eigengame.solver.one_pass import probe_images
+from tests.game_pca import game_pca
 
 N, D, K = 800, 24, 4
 RNG = np.random.default_rng(0)
@@ -13,7 +14,7 @@ ROWS = (RNG.normal(size=(N, D)) * 0.7 ** np.arange(D) + RNG.normal(size=D)).asty
 
 def part(begin, end, dtype="float32", **options):
     settings = {"random_state": 0, "batch_size": 100, "dtype": dtype} | options
-    return EigenGamePCA(K, **settings).partial_fit(ROWS[begin:end])
+    return game_pca(K, **settings).partial_fit(ROWS[begin:end])
 
 
 def scatter(rows):
@@ -44,6 +45,18 @@ def test_models_in_two_precisions_keep_their_probes(types, tmp_path):
     again.partial_fit(ROWS[:100].astype("float64"))
     more, bound = error_and_bound(again, np.concatenate([ROWS, ROWS[:100]]))
     assert fine[1] < more <= bound
+
+
+def test_models_with_different_numbers_of_probes_keep_those_in_common():
+    # A fit with several passes has fewer probes than a stream.
+    merged = part(0, 400, probes=48).merge(part(400, N, probes=32))
+    assert merged._result.stream.probes.draws.shape == (32, D)
+    assert merged.certificate_.kind == "certified"
+    error, bound = error_and_bound(merged)
+    assert 0 < error <= bound
+    # Other seeds have other probes.
+    apart = part(0, 400, random_state=1).merge(part(400, N))
+    assert apart._result.stream.probes is None
 
 
 def test_probes_do_not_depend_on_the_precision():
@@ -88,7 +101,7 @@ def test_the_longest_batch_counts_not_the_mean_length():
 def test_rows_of_weight_0_do_not_make_a_batch_longer():
     weights = np.zeros(100)
     weights[:30] = 1
-    pca = EigenGamePCA(K, random_state=0).partial_fit(ROWS[:100], sample_weight=weights)
+    pca = game_pca(K, random_state=0).partial_fit(ROWS[:100], sample_weight=weights)
     assert int(pca._result.stream.probes.longest) == 30
 
 
@@ -96,7 +109,7 @@ def test_rows_of_weight_0_do_not_make_a_batch_longer():
 def test_the_difference_of_two_means_counts_as_a_row(how):
     """It has one score for each probe, which is rounded like that of a row: here the largest of all."""
     near, far = ROWS[:400], ROWS[400:] + np.float32(5)
-    one, other = (EigenGamePCA(K, random_state=0).partial_fit(rows) for rows in (near, far))
+    one, other = (game_pca(K, random_state=0).partial_fit(rows) for rows in (near, far))
     both = one.merge(other) if how == "merge" else one.partial_fit(far)
     step = far.mean(axis=0, dtype=np.float64) - near.mean(axis=0, dtype=np.float64)
     unit = both._result.frame.unit

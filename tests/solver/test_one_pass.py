@@ -11,6 +11,7 @@ from eigengame import EigenGamePCA, metrics, testing
 from eigengame.solver import probe_products
 from eigengame.solver.one_pass import OnePassBlock, one_pass_angles, one_pass_certificate
 from eigengame.solver.probes import draw_probes
+from tests.game_pca import game_pca
 
 DIGITS = load_digits().data
 RNG = np.random.default_rng(0)
@@ -20,7 +21,7 @@ K = 5
 
 def fitted(data=DIGITS, fit=None, **options):
     settings = {"random_state": 0, "batch_size": 256, "algorithm": "remembered"} | options
-    return EigenGamePCA(K, **settings).fit(data, **(fit or {}))
+    return game_pca(K, **settings).fit(data, **(fit or {}))
 
 
 def images_of(pca):
@@ -74,7 +75,7 @@ def test_sparse_rows_have_the_same_products():
 def test_streams_and_merges_add_up():
     whole = fitted()
     parts = np.array_split(DIGITS, 3)
-    stream = EigenGamePCA(K, random_state=0, dtype="float64")
+    stream = game_pca(K, random_state=0, dtype="float64")
     for part in parts:
         stream.partial_fit(part)
     models = [fitted(part) for part in parts]
@@ -98,7 +99,7 @@ def test_models_with_other_probes_merge_to_an_estimate():
 @pytest.mark.parametrize(("d", "k"), [(1, 1), (2, 1), (3, 3), (12, 8)])
 def test_players_that_span_all_features_are_certified(d, k):
     data = np.random.default_rng(d).standard_normal((500, d)) / np.arange(1, d + 1)
-    pca = EigenGamePCA(k, random_state=0, batch_size=100).fit(data)
+    pca = game_pca(k, random_state=0, batch_size=100).fit(data)
     assert pca.n_players_ == d
     assert pca.certificate_.kind == "certified"
     assert (pca.certificate_.angle < 1e-6).all()
@@ -107,7 +108,7 @@ def test_players_that_span_all_features_are_certified(d, k):
 
 def test_nothing_is_missed_where_players_span_all_features():
     data = np.repeat(np.random.default_rng(0).standard_normal((3, 6)), 5, axis=0)
-    found = EigenGamePCA(6, random_state=0).fit(data).certificate_
+    found = game_pca(6, random_state=0).fit(data).certificate_
     assert (found.angle[:2] < 1e-6).all()
     assert (found.angle[2:] == math.pi / 2).all()
     assert "missed" not in str(found)
@@ -131,7 +132,7 @@ def test_estimates_are_near_the_true_angles():
 
 def test_a_component_without_a_bound_has_a_reason():
     data = testing.rows_with([5, 4.0, 3.99, 3, *np.full(16, 2.9)], 600, seed=1).data
-    pca = EigenGamePCA(4, random_state=0, algorithm="remembered", extra=2, probes=8).fit(data)
+    pca = game_pca(4, random_state=0, algorithm="remembered", extra=2, probes=8).fit(data)
     assert pca.certificate_.angle[-1] == math.pi / 2
     notes = " ".join(pca.certificate_.notes())
     assert "without a bound" in notes
@@ -143,7 +144,7 @@ def test_a_direction_that_one_pass_has_missed_is_noticed():
     rng = np.random.default_rng(3)
     data = rng.standard_normal((4000, 60)) * np.linspace(2, 1, 60)
     data[:40, -1] += 40 * rng.standard_normal(40)
-    pca = EigenGamePCA(
+    pca = game_pca(
         2, random_state=0, algorithm="remembered", extra=1, batch_size=40, dtype="float64"
     ).fit(data)
     assert (true_angles(pca, scatter(data)) <= pca.certificate_.angle).all()
@@ -207,7 +208,7 @@ def test_a_block_bounds_residuals_couplings_and_the_level():
 def test_blocks_of_features_give_what_one_block_gives(monkeypatch, center):
     rng = np.random.default_rng(5)
     rows = (rng.standard_normal((400, 90)) / np.arange(1, 91) + 3).astype(np.float32)
-    pca = EigenGamePCA(4, center=center, random_state=0, batch_size=100).fit(rows)
+    pca = game_pca(4, center=center, random_state=0, batch_size=100).fit(rows)
     stream = pca._result.stream
     whole = one_pass_certificate(stream, 1.0)
     monkeypatch.setattr(probe_products, "CERTIFIED_FEATURES", 32)
@@ -220,7 +221,7 @@ def test_blocks_of_features_give_what_one_block_gives(monkeypatch, center):
 def test_players_that_are_not_orthonormal_are_made_so():
     rng = np.random.default_rng(6)
     rows = (rng.standard_normal((400, 40)) / np.arange(1, 41)).astype(np.float32)
-    stream = EigenGamePCA(3, random_state=0, extra=3).fit(rows)._result.stream
+    stream = game_pca(3, random_state=0, extra=3).fit(rows)._result.stream
     memory = stream.state.memory
     skewed = np.asarray(memory.players).copy()
     skewed[1] += 0.9 * skewed[0]
@@ -236,7 +237,7 @@ def test_products_of_probes_with_wide_rows_are_within_their_errors(sign):
     rng = np.random.default_rng(7)
     rows = rng.standard_normal((200, 30_000)) / np.sqrt(np.arange(1, 30_001))
     rows = (np.abs(rows) if sign == "positive" else rows).astype(np.float32)
-    pca = EigenGamePCA(3, dtype="float32", random_state=0, batch_size=100).fit(rows)
+    pca = game_pca(3, dtype="float32", random_state=0, batch_size=100).fit(rows)
     stream, frame = pca._result.stream, pca._result.frame
     draws = np.asarray(stream.probes.draws, np.float64)
     wide = rows.astype(np.float64)

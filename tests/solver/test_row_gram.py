@@ -230,7 +230,7 @@ def test_rows_that_do_not_fit_into_memory_are_refused(monkeypatch):
     assert make_plan(problem, 2, rows=20).route == "remembered"
 
 
-@pytest.mark.parametrize(("k", "rows", "route"), [(4, 500, ROW_GRAM), (4, 900, "remembered")])
+@pytest.mark.parametrize(("k", "rows", "route"), [(4, 500, ROW_GRAM), (4, 3000, "remembered")])
 def test_auto_takes_the_inner_products_of_few_rows(k, rows, route):
-    problem = Problem(as_source(np.zeros((rows, 2000))), Options(), algorithm="auto")
+    problem = Problem(as_source(np.zeros((rows, 2000), np.int8)), Options(), algorithm="auto")
     assert make_plan(problem, k, rows=rows).route == route

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from eigengame import Checkpoint, EigenGamePCA, as_source
+from eigengame import Checkpoint, as_source
 from eigengame.solver.checkpoint import CheckpointError, CheckpointWarning
 from eigengame.sources._digest import digest_of_files
 from eigengame.sources.shuffle import shuffled
+from tests.game_pca import game_pca
 
 N, D = 96, 5
 
@@ -21,7 +22,7 @@ def table():
 
 
 def fit(data, folder, weights=None, **options):
-    pca = EigenGamePCA(2, **{"random_state": 0} | options)
+    pca = game_pca(2, **{"random_state": 0} | options)
     return pca.fit(data, sample_weight=weights, checkpoint=folder)
 
 
@@ -253,7 +254,7 @@ def test_without_a_checkpoint_nothing_is_digested(monkeypatch):
         raise AssertionError
 
     monkeypatch.setattr("eigengame.sources.ArraySource.digest", refused)
-    EigenGamePCA(2, random_state=0).fit(table())
+    game_pca(2, random_state=0).fit(table())
 
 
 def test_a_run_that_a_watcher_stopped_is_resumed_by_the_next_call(tmp_path):
@@ -262,8 +263,8 @@ def test_a_run_that_a_watcher_stopped_is_resumed_by_the_next_call(tmp_path):
             return at.rows >= 32
 
     options = {"n_components": 2, "random_state": 0, "batch_size": 32}
-    half = EigenGamePCA(**options).fit(table(), checkpoint=tmp_path, progress=Enough())
+    half = game_pca(**options).fit(table(), checkpoint=tmp_path, progress=Enough())
     assert half.n_samples_seen_ < N
-    on, whole = (EigenGamePCA(**options).fit(table(), checkpoint=kept) for kept in (tmp_path, None))
+    on, whole = (game_pca(**options).fit(table(), checkpoint=kept) for kept in (tmp_path, None))
     np.testing.assert_array_equal(on.components_, whole.components_)
     assert on.n_samples_seen_ == N

@@ -17,6 +17,7 @@ from eigengame.game.rows import DenseRows
 from eigengame.solver import memory as planning
 from eigengame.solver.batches import Batches
 from eigengame.sources import Layers
+from tests.game_pca import game_pca
 from tests.sources.tables import error_of, rows_read, same_fingerprint
 
 N, BATCH, K = 1700, 256, 3
@@ -50,7 +51,7 @@ def source():
 
 @pytest.fixture(scope="module")
 def pca(source):
-    return EigenGamePCA(K, random_state=0).fit(source)
+    return game_pca(K, random_state=0).fit(source)
 
 
 # ---------------------------------------------------------------- rows
@@ -110,7 +111,7 @@ def test_blocks_are_jax_arrays_of_the_given_dtype():
 
 def test_a_fit_equals_that_of_the_stacked_rows(source, pca):
     rows = copied(source, size=BATCH)
-    same = EigenGamePCA(K, random_state=0, batch_size=BATCH).fit(rows)
+    same = game_pca(K, random_state=0, batch_size=BATCH).fit(rows)
     assert pca.n_samples_seen_ == N
     assert same.layers_ is None
     # Both use float32 and the same batches, so they differ by rounding only.
@@ -125,8 +126,8 @@ def test_rows_in_half_precision_are_used_without_rounding():
     batch = next(Batches(half, BATCH, np.dtype("float32"))())
     assert batch.rows.values.dtype == jnp.bfloat16
     rows = np.asarray(copied(half, size=BATCH), np.float32)
-    found = EigenGamePCA(K, random_state=0).fit(half)
-    same = EigenGamePCA(K, random_state=0, batch_size=BATCH).fit(rows)
+    found = game_pca(K, random_state=0).fit(half)
+    same = game_pca(K, random_state=0, batch_size=BATCH).fit(rows)
     # bfloat16 values are exact in float32: the rows are the same.
     np.testing.assert_allclose(found.components_, same.components_, atol=1e-3)
     np.testing.assert_allclose(found.explained_variance_, same.explained_variance_, rtol=1e-4)
@@ -150,14 +151,14 @@ def test_rows_in_half_precision_give_the_rewards_of_float32():
 
 def test_further_passes_read_the_same_rows(source):
     rows = copied(source, size=BATCH).astype(np.float64)
-    found = EigenGamePCA(K, random_state=0, passes=3).fit(source)
+    found = game_pca(K, random_state=0, passes=3).fit(source)
     exact = np.linalg.svd(rows - rows.mean(axis=0), full_matrices=False)[1][:K]
     np.testing.assert_allclose(found.singular_values_, exact, rtol=1e-4)
 
 
 def test_weights_count_rows(source):
     weights = RNG.integers(0, 3, N)
-    found = EigenGamePCA(K, random_state=0).fit(source, sample_weight=weights)
+    found = game_pca(K, random_state=0).fit(source, sample_weight=weights)
     rows = np.repeat(copied(source, size=BATCH), weights, axis=0)
     np.testing.assert_allclose(found.mean_, rows.mean(axis=0), atol=1e-4)
     exact = np.linalg.svd(rows - rows.mean(axis=0), full_matrices=False)[1][0]
@@ -165,7 +166,7 @@ def test_weights_count_rows(source):
 
 
 def test_partial_fit_accepts_activations(source, pca):
-    stream = EigenGamePCA(K, random_state=0).partial_fit(source)
+    stream = game_pca(K, random_state=0).partial_fit(source)
     assert stream.n_samples_seen_ == N
     np.testing.assert_allclose(stream.explained_variance_, pca.explained_variance_, rtol=1e-2)
 
@@ -191,12 +192,12 @@ def test_a_resumed_fit_is_identical(source, pca, tmp_path):
                 raise KeyboardInterrupt
 
     with pytest.raises(Interrupted):
-        EigenGamePCA(K, random_state=0).fit(source, checkpoint=tmp_path, progress=Stopping())
-    found = EigenGamePCA(K, random_state=0).fit(source, checkpoint=tmp_path)
+        game_pca(K, random_state=0).fit(source, checkpoint=tmp_path, progress=Stopping())
+    found = game_pca(K, random_state=0).fit(source, checkpoint=tmp_path)
     np.testing.assert_array_equal(found.components_, pca.components_)
     other = activations(network, BATCHES, ["hidden"])
     with pytest.raises(ValueError, match="belongs to another run"):
-        EigenGamePCA(K, random_state=0).fit(other, checkpoint=tmp_path)
+        game_pca(K, random_state=0).fit(other, checkpoint=tmp_path)
 
 
 def test_the_digest_of_a_function_depends_on_its_program_and_constants():
@@ -269,7 +270,7 @@ def test_too_little_memory_is_told_before_the_first_batch(monkeypatch):
     watched = activations(lambda x: x @ WEIGHTS, (ran.append(1) or x for x, _ in BATCHES))
     monkeypatch.setattr(planning, "available", lambda: 1)
     with pytest.raises(MemoryError, match="fewer or pooled layers"):
-        EigenGamePCA(K).fit(watched)
+        game_pca(K).fit(watched)
     assert ran == [1]  # the batch from which the shapes were taken
 
 
@@ -288,7 +289,7 @@ def spoilt(row):
 
 def test_nan_is_refused_with_its_layer_and_row():
     with pytest.raises(ValueError, match=r"layer 'ratio' at \(0, 0\) is inf in row 18: .*skip"):
-        EigenGamePCA(2, random_state=0).fit(activations(broken, spoilt(18)))
+        game_pca(2, random_state=0).fit(activations(broken, spoilt(18)))
 
 
 def test_rows_with_nan_are_skipped():
@@ -298,7 +299,7 @@ def test_rows_with_nan_are_skipped():
     np.testing.assert_array_equal(np.flatnonzero(weights == 0), [18])
     kept = np.concatenate([v for v, _ in blocks])
     assert not kept[18].any()
-    found = EigenGamePCA(2, random_state=0).fit(source)
+    found = game_pca(2, random_state=0).fit(source)
     assert found.n_samples_seen_ == 23
     np.testing.assert_allclose(found.mean_, np.delete(kept, 18, axis=0).mean(axis=0), atol=1e-6)
     assert np.isnan(found.transform(source)[18]).all()

@@ -10,11 +10,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from eigengame import EigenGamePCA, as_source
+from eigengame import as_source
 from eigengame.metrics import angular_error
 from eigengame.solver.options import Options
 from eigengame.solver.plan import DEVICE_BATCHES, Problem, make_plan
 from eigengame.sources.device_array import DeviceArray, on_device
+from tests.game_pca import game_pca
 
 N, D, K = 9000, 48, 4
 
@@ -34,7 +35,7 @@ def truth(rows):
 @pytest.mark.parametrize("options", [{}, {"tol": 1e-2}])
 def test_components_are_those_of_the_rows_on_the_device(dtype, options):
     there = jnp.asarray(data(), dtype)
-    pca = EigenGamePCA(K, random_state=0, **options).fit(DeviceArray(there))
+    pca = game_pca(K, random_state=0, **options).fit(DeviceArray(there))
     true = angular_error(pca.components_.astype(np.float64), truth(np.asarray(there, np.float32)))
     assert (true < math.pi / 32).all()
     assert pca.certificate_.kind == "certified"
@@ -43,20 +44,20 @@ def test_components_are_those_of_the_rows_on_the_device(dtype, options):
 
 def test_a_mean_far_from_zero_costs_no_digits():
     rows = data(far=1e4)
-    pca = EigenGamePCA(K, random_state=0, tol=1e-2).fit(DeviceArray(jnp.asarray(rows)))
+    pca = game_pca(K, random_state=0, tol=1e-2).fit(DeviceArray(jnp.asarray(rows)))
     true = angular_error(pca.components_.astype(np.float64), truth(rows))
     assert pca.outcome_.converged
     assert (true <= pca.certificate_.angle).all()
     np.testing.assert_allclose(pca.mean_, rows.mean(axis=0, dtype=float), rtol=1e-6)
-    host = EigenGamePCA(K, random_state=0, tol=1e-2).fit(rows)
+    host = game_pca(K, random_state=0, tol=1e-2).fit(rows)
     np.testing.assert_allclose(pca.explained_variance_, host.explained_variance_, rtol=1e-4)
 
 
 def test_weights_count_as_on_the_host():
     rows, weights = data(far=1e3), np.random.default_rng(1).integers(0, 3, N).astype(float)
     there = DeviceArray(jnp.asarray(rows))
-    pca = EigenGamePCA(K, random_state=0, tol=1e-3).fit(there, sample_weight=weights)
-    host = EigenGamePCA(K, random_state=0, tol=1e-3).fit(rows, sample_weight=weights)
+    pca = game_pca(K, random_state=0, tol=1e-3).fit(there, sample_weight=weights)
+    host = game_pca(K, random_state=0, tol=1e-3).fit(rows, sample_weight=weights)
     assert angular_error(pca.components_, host.components_).max() < 2e-3
     np.testing.assert_allclose(pca.explained_variance_, host.explained_variance_, rtol=1e-4)
     np.testing.assert_allclose(pca.mean_, host.mean_, rtol=1e-6)
@@ -66,7 +67,7 @@ def test_numbers_that_are_not_finite_are_named_by_their_place():
     rows = data()
     rows[70, 3] = np.inf
     with pytest.raises(ValueError, match="feature 3 is inf in row 70"):
-        EigenGamePCA(K).fit(DeviceArray(jnp.asarray(rows)))
+        game_pca(K).fit(DeviceArray(jnp.asarray(rows)))
 
 
 def test_batches_are_large_but_not_the_whole():

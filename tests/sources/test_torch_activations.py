@@ -11,13 +11,14 @@ torch = pytest.importorskip("torch", reason="torch is not installed")
 from torch import nn  # noqa: E402
 from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
 
-from eigengame import EigenGamePCA, activations  # noqa: E402
+from eigengame import activations  # noqa: E402
 from eigengame.solver.batches import Batches, refuse_unless_finite  # noqa: E402
 from eigengame.sources import DEVICE_BUFFERS, Layers  # noqa: E402
 from eigengame.sources.torch import working_copy as torch_copy  # noqa: E402
 from eigengame.sources.torch.cuda_graph import GraphReplay  # noqa: E402
 from eigengame.sources.torch.layer_outputs import _copy  # noqa: E402
 from eigengame.sources.torch.network import blocks_of  # noqa: E402
+from tests.game_pca import game_pca  # noqa: E402
 from tests.sources.tables import error_of, same_fingerprint  # noqa: E402
 
 pytestmark = pytest.mark.skipif(
@@ -224,8 +225,8 @@ def test_a_fit_in_half_precision_equals_that_of_the_stacked_rows(net):
     source = activations(net, loader(64, many), BLOCKS, dtype="bfloat16")
     rows = np.asarray(copied(source, size=64), np.float32)
     assert rows.size > 2**18  # so that the fit runs in float32
-    found = EigenGamePCA(3, random_state=0).fit(source)
-    same = EigenGamePCA(3, random_state=0, batch_size=64).fit(rows)
+    found = game_pca(3, random_state=0).fit(source)
+    same = game_pca(3, random_state=0, batch_size=64).fit(rows)
     np.testing.assert_allclose(found.components_, same.components_, atol=1e-3)
     np.testing.assert_allclose(found.explained_variance_, same.explained_variance_, rtol=1e-4)
     np.testing.assert_allclose(found.transform(source), same.transform(rows), atol=1e-2)

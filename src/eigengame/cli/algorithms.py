@@ -10,11 +10,14 @@ from eigengame.cli.output import print_json, print_table
 
 EXAMPLES = (
     "eigengame algorithms",
-    "eigengame fit data.npy -k 16 --algorithm auto",
+    "eigengame fit data.npy -k 16 --algorithm remembered",
 )
 
 CHOICES = {
-    "auto": "Exact if that is cheaper, because there are few features or few rows; else remembered.",
+    "auto": (
+        "Exact if that is cheaper, because there are few features or few rows, or if the game does not certify all "
+        "components; else remembered, or Lanczos' method for sparse rows."
+    ),
     "exact": (
         "Eigenproblem of the covariance matrix (route `covariance`) or of the inner products of all rows (route "
         "`row gram`), in float64 and one pass."
@@ -29,11 +32,11 @@ def algorithms(json: Json = False) -> None:
 
     lines = CHOICES | {name: _summary(made.__module__) for name, made in REGISTRY.items()}
     if json:
-        print_json({"algorithms": lines, "default": "remembered"})
+        print_json({"algorithms": lines, "default": "auto"})
         return
     print_table(("--algorithm", "description"), lines.items())
     print(
-        "The default is remembered: one pass, no step size, and models that can be merged and updated."
+        "The default is auto. Models of auto, exact and remembered are certified, and can be merged and updated."
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any, Literal
 
@@ -45,6 +46,18 @@ def _check_batch_size(text: str) -> str:
     return text
 
 
+def _check_tolerance(text: str) -> str:
+    if text in ("auto", "none"):
+        return text
+    try:
+        angle = float(text)
+    except ValueError:
+        angle = math.nan
+    if not 0 < angle < math.inf:
+        raise typer.BadParameter(f"{text!r}: give an angle above 0 in radians, auto, or none.")
+    return text
+
+
 def _check_number(text: str) -> str:
     if text != "auto" and not text.isdecimal():
         raise typer.BadParameter(f"{text!r}: give a whole number from 0, or auto.")
@@ -62,7 +75,7 @@ class EstimatorOptions:
             autocompletion=_list_algorithms,
             help="See `eigengame algorithms`.",
         ),
-    ] = "remembered"
+    ] = "auto"
     batch_size: Annotated[
         str, _option(callback=_check_batch_size, metavar="ROWS", help="Rows per update, or auto.")
     ] = "auto"
@@ -83,19 +96,22 @@ class EstimatorOptions:
         ),
     ] = "auto"
     passes: Annotated[
-        int,
+        str,
         _option(
-            min=1,
-            help="Passes over the data; after the first, components are refined and measured.",
+            callback=_check_batch_size,
+            metavar="NUMBER",
+            help="Most passes over the data; after the first, components are refined and measured. "
+            "auto: 16, or 30 with a number for --tol, or 1 with --tol none.",
         ),
-    ] = 1
+    ] = "auto"
     tol: Annotated[
-        float | None,
+        str,
         _option(
+            callback=_check_tolerance,
             metavar="RADIANS",
-            help="Stop when every component is certified to this angle; at most --passes passes, or 30 by default.",
+            help="Stop when every component is certified to this angle; auto: 0.05. none: make all --passes.",
         ),
-    ] = None
+    ] = "auto"
     center: Annotated[
         bool, _option("--center/--no-center", help="Whether to subtract the mean.")
     ] = True
@@ -123,7 +139,9 @@ class EstimatorOptions:
         """Return the keyword arguments of `EigenGamePCA`."""
         parameters = asdict(self)
         parameters["random_state"] = parameters.pop("seed")
-        for name in ("batch_size", "extra", "probes"):
+        for name in ("batch_size", "extra", "probes", "passes"):
             if parameters[name] != "auto":
                 parameters[name] = int(parameters[name])
+        if self.tol != "auto":
+            parameters["tol"] = None if self.tol == "none" else float(self.tol)
         return parameters

@@ -70,7 +70,7 @@ def fit(
 ) -> None:
     """Find the principal components of DATA, and write them to a model file.
 
-    Makes one pass by default. With --tol, makes passes until every component is certified to that angle.
+    Makes passes until every component is certified to 0.05 rad, or to the angle of --tol. --passes 1 makes one.
     """
     k = None if components is None else parse_component_count(components)
     target = Path(f"{data_stem(data)}.safetensors") if output is None else output

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import sys
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -78,6 +80,7 @@ def fit_source(
 ) -> Any:
     """Fit an `EigenGamePCA` to a source, with a checkpoint if the options name a folder."""
     from eigengame import Checkpoint, EigenGamePCA
+    from eigengame.estimator.uncertified import UncertifiedWarning, uncertified_message
 
     use_compilation_cache()
     if k is None:
@@ -87,4 +90,10 @@ def fit_source(
     checkpoint = None
     if run.checkpoint is not None:
         checkpoint = Checkpoint(run.checkpoint, run.checkpoint_every, run.trust_source)
-    return pca.fit(source, checkpoint=checkpoint, progress=progress)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UncertifiedWarning)  # printed below, without a line of code
+        pca.fit(source, checkpoint=checkpoint, progress=progress)
+    message = uncertified_message(pca)
+    if message is not None:
+        print(f"Warning: {message}", file=sys.stderr)
+    return pca

@@ -107,6 +107,7 @@ def model_summary(model: Any) -> dict[str, Any]:
             "advice": outcome.advice,
             "route": outcome.route,
             "passes": outcome.passes,
+            "tol": model.tol_,
         },
     }
 

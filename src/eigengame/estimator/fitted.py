@@ -37,6 +37,7 @@ def attributes_of(result: Result) -> dict[str, Any]:
         "n_passes_": result.outcome.passes,
         "certificate_": result.certificate,
         "outcome_": result.outcome,
+        "tol_": result.options.tol,
         "_provenance": None,  # only of a model that was loaded and not changed
     }
 
@@ -47,6 +48,7 @@ class FittedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     whiten: bool
     center: bool
     layers_: Layers | None
+    tol_: float | None
     _result: Result | None = None
     _began: Mapping[str, Any]
     _preparation: Preparation | None = None

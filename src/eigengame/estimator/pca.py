@@ -20,6 +20,7 @@ from eigengame.estimator.exclusive import exclusive, precision
 from eigengame.estimator.fitted import FittedPCA, attributes_of
 from eigengame.estimator.inputs import SMALL, checked_source, checked_weights, in_precision
 from eigengame.estimator.resume import open_checkpoint
+from eigengame.estimator.uncertified import warn_uncertified
 from eigengame.preparation import preparation_of
 from eigengame.progress import watchers_of
 from eigengame.sharding.placement import ONE_DEVICE
@@ -37,7 +38,7 @@ from eigengame.solver.fit import (
     fit_share,
 )
 from eigengame.solver.forgetting import certified_weights
-from eigengame.solver.options import Options
+from eigengame.solver.options import Options, limits
 from eigengame.solver.passes import SourcePasses
 from eigengame.solver.plan import Problem, make_plan
 from eigengame.solver.result import Result, result_of, stream_frame, stream_in
@@ -50,7 +51,10 @@ from eigengame.sources._folders import folders_of
 
 
 class EigenGamePCA(CallbackSupport, FittedPCA):
-    r"""Principal component analysis by the remembered game: one pass, no step size, with a certificate.
+    r"""Principal component analysis by the remembered game: few passes, no step size, with a certificate.
+
+    Without further arguments every component is within 0.05 rad of the exact one by its certificate, or a warning
+    names it.
 
     Parameters
     ----------
@@ -59,9 +63,10 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
         ``min(n_samples, n_features)``. Components beyond the rank of the data are
         orthonormal to the others, and their variance is 0 up to rounding.
     algorithm : str
-        "remembered" (the default); "exact", which solves the eigenproblem of the covariance matrix (few features)
-        or of the inner products of all rows (few rows, which must fit into memory) in float64; "auto", which takes
-        the exact route if that is cheaper, as `outcome_` shows; or any name of `eigengame.algorithms.REGISTRY`.
+        "remembered", the game; "exact", which solves the eigenproblem of the covariance matrix (few features)
+        or of the inner products of all rows (few rows, which must fit into memory) in float64; "auto" (the
+        default), which takes the exact route if that is cheaper, or if the game does not certify every component,
+        as `outcome_` shows; or any name of `eigengame.algorithms.REGISTRY`.
     batch_size : int or "auto"
         Rows of a batch.
     extra : int or "auto"
@@ -72,11 +77,14 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
         Number of random probes, which are multiplied with the data in every pass and certify the components. With
         more probes more components are certified after one pass; 0 saves their time. "auto" is 48. Refinement
         (`tol`, `passes`) and `certify` use 48 if the first pass had none.
-    passes : int
-        Number of passes over the data. With more than one, components are refined and measured on all rows.
-    tol : float, optional
-        Stop when every component is within this angle (radians) by its certificate. With ``passes=1`` up to 30
-        passes are made; otherwise at most `passes`.
+    passes : int or "auto"
+        Largest number of passes over the data. With more than one, components are refined and measured on all rows.
+        "auto" is 16 with ``tol="auto"``, 30 with a number for `tol`, and 1 with ``tol=None``; one more pass is made
+        where an exact solution is needed and possible. Data that can be read once takes one pass.
+    tol : float, "auto" or None
+        Stop when every component is within this angle (radians) by its certificate, or after `passes`; a warning
+        (`UncertifiedWarning`) names components that are not. "auto" is 0.05. None makes all `passes`, and never
+        warns.
     center : bool
         Whether to subtract the mean.
     whiten : bool
@@ -109,6 +117,8 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
         Bound on the error of each component.
     outcome_ : Outcome
         How the fit ended: `.status`, `.route`, `.passes`, and `.advice` on what to change.
+    tol_ : float or None
+        Angle in radians by which the fit was judged; None for ``tol=None``, and after `partial_fit` or `merge`.
     layers_ : Layers or None
         Layers of a fit on `eigengame.activations`: ``layers_.cut(components_)`` splits components by layer.
 
@@ -124,13 +134,13 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
         self,
         n_components: int | float | None = None,
         *,
-        algorithm: str = "remembered",
+        algorithm: str = "auto",
         batch_size: int | Literal["auto"] = "auto",
         extra: int | str = "auto",
         rounds: int | str = "auto",
         probes: int | str = "auto",
-        passes: int = 1,
-        tol: float | None = None,
+        passes: int | Literal["auto"] = "auto",
+        tol: float | Literal["auto"] | None = "auto",
         center: bool = True,
         whiten: bool = False,
         forget: float = 1.0,
@@ -198,7 +208,7 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
             weights = checked_weights(source, sample_weight)
             n, d = source.shape
             small = n is not None and n * d <= SMALL
-            options = self._read_options("float64" if small else self.dtype)
+            options = self._read_options("float64" if small else self.dtype, again=source.again)
             # A fit that fails must not leave the stream of an earlier one with these parameters.
             if self._result is not None:
                 self._result = replace(self._result, stream=None)
@@ -225,6 +235,7 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
                 if store is not None:
                     store.close()
                 call(watchers, "close")
+        warn_uncertified(self)
         return self
 
     def _fit(self, problem: Problem, executor: Executor, watchers: Sequence[Watcher]) -> Result:
@@ -275,6 +286,8 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
             source = checked_source(self, X, reset=first)
         weights = checked_weights(source, sample_weight)
         options, k = self._begin(source) if before is None else before.stream_size()
+        # Each row is played once, and nothing is judged before the stream ends.
+        options = replace(options, passes=1, tol=None, automatic=False)
         source, d = in_precision(source, options.dtype), source.shape[1]
         n = source.shape[0]
         with precision(options.dtype):
@@ -434,8 +447,11 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
 
     # ------------------------------------------------------------------ options and result
 
-    def _read_options(self, dtype: str) -> Options:
-        """Return the parameters as options, with a seed drawn from `random_state`."""
+    def _read_options(self, dtype: str, *, again: bool = False) -> Options:
+        """Return the parameters as options, with a seed drawn from `random_state`.
+
+        `again` is whether the data can be read again.
+        """
         seed = self.random_state
         if not isinstance(seed, Integral):
             if jax.process_count() > 1:
@@ -443,12 +459,15 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
                     f"random_state={seed!r}: several processes must start from the same players; give an integer."
                 )
             seed = check_random_state(seed).randint(2**31 - 8)
+        solver = self.algorithm in parameters.SOLVER
+        passes, tol = limits(self.passes, self.tol, again=again, certified=solver)
         return Options(
             extra="auto" if isinstance(self.extra, str) else int(self.extra),
             rounds=1 if isinstance(self.rounds, str) else int(self.rounds),
             probes="auto" if isinstance(self.probes, str) else int(self.probes),
-            passes=int(self.passes),
-            tol=self.tol,
+            passes=passes,
+            tol=tol,
+            automatic=isinstance(self.passes, str),
             center=bool(self.center),
             forget=float(self.forget),
             step_size=self.step_size,

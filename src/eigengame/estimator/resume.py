@@ -38,6 +38,8 @@ def open_checkpoint(
         return None
     given = checkpoint if isinstance(checkpoint, Checkpoint) else Checkpoint(checkpoint)
     configuration = {name: _recorded(name, value) for name, value in parameters.items()}
+    # "auto" stands for several numbers, which the other parameters decide.
+    configuration["passes"] = options.passes
     configuration["played"] = str(options.dtype)
     configuration["sample_weight"] = None if weights is None else digest_of_array(weights)
     with interrupts.immediate():  # the digest may take as long as a pass

@@ -101,6 +101,21 @@ class Certificate:
         """Return whether each of the first `count` components, or its cluster, is within `tol` radians."""
         return bool((self.group_angle[:count] <= tol).all())
 
+    def first(self, k: int) -> Certificate:
+        """Return the certificate of the first k components."""
+        arrays = ("rayleigh", "residual", "gap", "angle", "gradient_angle", "penalty_ratio")
+        return replace(
+            self,
+            **{name: getattr(self, name)[:k] for name in arrays},
+            estimate=None if self.estimate is None else self.estimate[:k],
+            clusters=tuple(one for one in self.clusters if one.members[0] < k),
+            separated=None if self.separated is None else min(self.separated, k),
+        )
+
+    def open_components(self, tol: float) -> np.ndarray:
+        """Return whether each component, and its cluster, is not certified within `tol` radians, shape (k,)."""
+        return ~(self.group_angle <= tol) | (self.kind != "certified")
+
     def scaled(self, factor: float) -> Certificate:
         """Return the certificate with its variances multiplied by a factor; angles stay as they are."""
         if factor == 1:

@@ -12,10 +12,12 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from scipy.linalg import eigvalsh
 
 from eigengame.game.rows import DenseRows
 from eigengame.linalg.autotune import jit_without_autotune
 from eigengame.solver.certificate import Certificate, certificate, stored
+from eigengame.solver.exact_stream import exact_probes, exact_stream
 from eigengame.solver.float64_products import longest_sum
 from eigengame.solver.goal import converged_status
 from eigengame.solver.largest_eigenvectors import (
@@ -31,10 +33,10 @@ from eigengame.solver.moments import (
     no_moments,
 )
 from eigengame.solver.outcome import Outcome, Status
-from eigengame.solver.passes import Passes
+from eigengame.solver.passes import Passes, SourcePasses
 from eigengame.solver.plan import Plan
 from eigengame.solver.raw_rows import RawRows
-from eigengame.solver.result import Found, rank_bound, scale_of
+from eigengame.solver.result import Found, count_for, rank_bound, scale_of
 from eigengame.solver.rounding import OPERATIONS, gamma
 from eigengame.solver.routes import COVARIANCE
 from eigengame.solver.row_counts import refuse_unless_counted
@@ -63,19 +65,29 @@ class Scatter(NamedTuple):
     error: float
 
 
-def solve_covariance(plan: Plan, passes: Passes) -> Found:
-    """Accumulate M in one pass, and solve its eigenproblem."""
+def solve_covariance(plan: Plan, passes: Passes, share: float | None = None) -> Found:
+    """Accumulate M in one pass, and solve its eigenproblem.
+
+    With `share`, as many components are returned as explain this share of the variance, whatever the plan says.
+    """
     options, d = plan.options, passes.source.shape[1]
     scatter = accumulate_scatter(passes, center=options.center)
     passes.refuse_unless_finite(scatter.moments.scatter)
     refuse_unless_counted(passes.source.name, scatter.rows, scatter.moments.weight, 2)
     moments = gathered_moments(scatter.moments, d, passes.placement)
     scale, tol = scale_of(moments, scatter.rows, options), options.tol or TOL
-    found, players = solve_scatter(
+    if share is not None:
+        with threads_for(d):
+            spectrum = eigvalsh(scatter.matrix)[::-1]
+        plan = plan.with_components(count_for(spectrum, share), d)
+    found, players, values = certified(
         scatter, plan.players, plan.components, scale=scale, tol=tol, dtype=options.dtype
     )
     determined = rank_bound(scatter.rows, d, options)
     status = converged_status(found, tol, determined) or Status.FLOOR_REACHED
+    sums, draws = exact_probes(plan, d)
+    images = draws @ scatter.matrix
+    stream = exact_stream(plan, players, values, moments, scatter.rows, sums, images)
     return Found(
         players=players,
         values=found.rayleigh * scale,
@@ -83,6 +95,7 @@ def solve_covariance(plan: Plan, passes: Passes) -> Found:
         outcome=Outcome(status, COVARIANCE, 1),
         moments=moments,
         rows=scatter.rows,
+        stream=stream,
     )
 
 
@@ -95,11 +108,16 @@ def accumulate_scatter(passes: Passes, *, center: bool) -> Scatter:
     """
     d, place = passes.source.shape[1], passes.placement
     exact = passes.in_float64(None)
-    with jax.enable_x64(True):
-        zero = place.square(jnp.zeros((d, d)))
-        start = (zero, no_moments(d, np.float64, place), 0, 0)
-        total, moments, rows, batches = exact.fold(_add, start, task="covariance")
-        matrix = np.asarray(place.gathered(total, d, d))
+    with jax.enable_x64(True), threads_for(math.isqrt(passes.size * d)):
+        if _on_host(exact):
+            none: Any = (np.zeros(()), np.zeros(d), np.zeros(d))
+            start: Any = (np.zeros((d, d)), Moments(*none), 0, 0)
+            matrix, moments, rows, batches = exact.fold(_add_on_host, start, task="covariance")
+        else:
+            zero = place.square(jnp.zeros((d, d)))
+            start = (zero, no_moments(d, np.float64, place), 0, 0)
+            total, moments, rows, batches = exact.fold(_add, start, task="covariance")
+            matrix = np.asarray(place.gathered(total, d, d))
     weight, mean = float(moments.weight), np.asarray(place.gathered(moments.mean, d))
     squares, share = float(np.trace(matrix)), 0.0
     if center:
@@ -117,6 +135,22 @@ def _add(carry: Any, rows: RawRows | DenseRows, count: int) -> Any:
     return *_accumulate(rows, total, moments), seen + count, batches + 1
 
 
+def _on_host(passes: Passes) -> bool:
+    """Return whether rows are in memory that NumPy reads: then nothing needs to be compiled."""
+    return isinstance(passes, SourcePasses) and passes.raw and jax.default_backend() == "cpu"
+
+
+def _add_on_host(carry: Any, rows: RawRows, count: int) -> Any:
+    """Version of `_add` in NumPy, which computes one half of a symmetric product only."""
+    total, moments, seen, batches = carry
+    values, roots = rows.on_host(), np.asarray(rows.roots)
+    product, weight = values.T @ values, np.sum(roots**2)
+    mean = roots @ values / (weight if weight > 0 else 1)
+    scatter = np.maximum(np.diag(product) - weight * mean**2, 0)
+    own = Moments(weight, mean, scatter)
+    return total + product, merge_moments(moments, own, np), seen + count, batches + 1
+
+
 @jit_without_autotune
 def _accumulate(
     rows: RawRows | DenseRows, total: jax.Array, moments: Moments
@@ -126,10 +160,10 @@ def _accumulate(
     return total + wide.directions(wide.values), merge_moments(moments, batch_moments(wide))
 
 
-def solve_scatter(
+def certified(
     scatter: Scatter, players: int, k: int, *, scale: float, tol: float, dtype: Any
-) -> tuple[Certificate, np.ndarray]:
-    """Return the certificate of the first k eigenvectors, and the first `players` of them as they are kept.
+) -> tuple[Certificate, np.ndarray, np.ndarray]:
+    """Return the certificate of the first k eigenvectors, the first `players` as they are kept, and their values.
 
     A Cholesky factor bounds the eigenvalues beyond the players, so nothing is left to chance.
     """
@@ -157,4 +191,4 @@ def solve_scatter(
         tol=tol,
     )
     kept = own.astype(dtype)
-    return stored(found, own, kept), kept
+    return stored(found, own, kept), kept, values

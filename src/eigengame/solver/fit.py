@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -17,14 +17,16 @@ from eigengame.solver.frame import Frame
 from eigengame.solver.passes import Passes, SourcePasses
 from eigengame.solver.plan import Plan, Problem, make_plan
 from eigengame.solver.result import Result
+from eigengame.solver.routes import EXACT_ROUTES
 from eigengame.solver.row_counts import TooFewRows
+from eigengame.solver.share import FIRST_COMPONENTS, estimated_count, larger_count
 from eigengame.solver.solve import solve
 
 NULL_LEVEL = 4 * float(np.finfo(np.float64).eps)
 """Share of the largest variance up to which a component counts as null in a fit of all components in float64."""
 
-FIRST_COMPONENTS = 16
-"""Number of components of the first fit for a share of the variance; each further fit has twice as many."""
+MANY_COMPONENTS = 256
+"""Number of components for which the route of a fit for a share of the variance is chosen."""
 
 
 class Executor(Protocol):
@@ -89,11 +91,12 @@ def fit_components(
     watchers: Sequence[Watcher] = (),
     *,
     null_level: float = 0.0,
+    share: float | None = None,
 ) -> Result:
-    """Fit k components; see `result_of` for `null_level`."""
+    """Fit k components; see `result_of` for `null_level`, and `solve` for `share`."""
     plan = executor.plan(problem, k)
     call(watchers, "plan", plan)
-    return solve(plan, executor.passes(problem, plan, watchers), null_level)
+    return solve(plan, executor.passes(problem, plan, watchers), null_level, share)
 
 
 def fit_all(
@@ -110,27 +113,23 @@ def fit_share(
 ) -> Result:
     """Fit as many components as explain a share of the variance, at most `most`.
 
-    The number is doubled until the share is reached, then the fit is repeated with as many as needed. Passes of all
-    fits are counted.
+    An exact route finds the number from all eigenvalues. Otherwise the number is estimated from some rows, a little
+    too large, and components beyond the share are left out. If the share is not reached, the fit is repeated with
+    more components. Passes of all fits are counted.
     """
-    passes = 0
-
-    def fit(k: int) -> Result:
-        nonlocal passes
-        result = _fit_at_most(problem, k, executor, watchers)
+    many = min(MANY_COMPONENTS, most)
+    if executor.plan(problem, many).route in EXACT_ROUTES:
+        return fit_components(problem, many, executor, watchers, share=share)
+    k, passes = min(FIRST_COMPONENTS, most), 0
+    if isinstance(executor, LocalExecutor):
+        k = estimated_count(problem.source, share, most, center=problem.options.center)
+    while True:
+        result = _fit_at_most(problem, k, executor, watchers, share=share)
         passes += result.outcome.passes
-        return replace(result, outcome=replace(result.outcome, passes=passes))
-
-    k = min(FIRST_COMPONENTS, most)
-    result = fit(k)
-    while k < most and len(result.components) == k:
-        if result.explained_variance_ratio.sum() >= share:
-            break
-        k = min(2 * k, most)
-        result = fit(k)
-    found = len(result.components)
-    needed = int(np.searchsorted(np.cumsum(result.explained_variance_ratio), share)) + 1
-    return fit(needed) if needed < found else result
+        found = len(result.components)
+        if found < k or k == most or result.explained_variance_ratio.sum() >= share:
+            return replace(result, outcome=replace(result.outcome, passes=passes))
+        k = larger_count(result, share, most)
 
 
 def _fit_at_most(
@@ -139,12 +138,14 @@ def _fit_at_most(
     executor: Executor,
     watchers: Sequence[Watcher],
     null_level: float = 0.0,
+    share: float | None = None,
 ) -> Result:
     """Fit k components, or as many as there are rows; both fits are counted as passes."""
+    options: dict[str, Any] = {"null_level": null_level, "share": share}
     try:
-        return fit_components(problem, k, executor, watchers, null_level=null_level)
+        return fit_components(problem, k, executor, watchers, **options)
     except TooFewRows as error:
         most, passes = error.most, error.passes
-    result = fit_components(problem, most, executor, watchers, null_level=null_level)
+    result = fit_components(problem, most, executor, watchers, **options)
     total = passes + result.outcome.passes
     return replace(result, outcome=replace(result.outcome, passes=total))

@@ -81,6 +81,20 @@ class HeldRows:
         parts, rows = reading.fold(hold, ([], 0), task="rows")
         return cls(parts, rows, source.shape[1])
 
+    @property
+    def scattered(self) -> bool:
+        """Whether rows are sparse."""
+        return self._entries is not None
+
+    def entries(self) -> sparse.csc_array:
+        """Return all sparse rows in float64, without their weights."""
+        assert self._entries is not None
+        return self._entries
+
+    def there(self, values: np.ndarray) -> Any:
+        """Return an array where the panels are: on the device, or as it is."""
+        return jnp.asarray(values) if self.on_device else values
+
     def panels(self, *, center: bool) -> Iterator[Panel]:
         """Iterate over panels of columns; rows are centred if `center`. Needs ``jax.enable_x64(True)``."""
         step = max(64, PANEL_BYTES[self.on_device] // (8 * len(self.roots)))

@@ -102,15 +102,15 @@ def _column_squares(rows: DenseRows) -> jax.Array:
     return summed.directions(summed.constant())[0]
 
 
-def merge_moments(one: Moments, other: Moments) -> Moments:
-    """Return the moments of both sets of rows together."""
+def merge_moments(one: Moments, other: Moments, xp: Any = jnp) -> Moments:
+    """Return the moments of both sets of rows together, computed by `xp`: JAX or NumPy."""
     total = one.weight + other.weight
-    share = other.weight / jnp.where(total > 0, total, 1)
+    share = other.weight / xp.where(total > 0, total, 1)
     step = other.mean - one.mean
     return Moments(
         total,
         one.mean + share * step,
-        one.scatter + other.scatter + one.weight * share * jnp.square(step),
+        one.scatter + other.scatter + one.weight * share * xp.square(step),
     )
 
 

@@ -9,8 +9,24 @@ import numpy as np
 
 from eigengame.algorithms import Remembered
 
+AUTO_TOL = 0.05
+"""Angle in radians that ``tol="auto"`` stands for."""
+
+AUTO_PASSES = 16
+"""Largest number of passes of a fit with ``tol="auto"``: see the table in the documentation."""
+
 MAX_PASSES = 30
-"""Passes that a fit with `tol` may take if no number is given."""
+"""Largest number of passes of a fit with a number for `tol`, if `passes` is "auto"."""
+
+
+PROBES = 48
+"""Number of probes of a fit with one pass if `probes` is "auto"."""
+
+REFINED_PROBES = 32
+"""Number of probes of a fit with several passes if `probes` is "auto": these need fewer for the same bounds."""
+
+CARRIED_PROBES = 16
+"""The same for one pass over rows so wide that kernels apply. There a probe costs as much as a player."""
 
 
 @dataclass(frozen=True)
@@ -18,7 +34,9 @@ class Options:
     """Options of a fit; `EigenGamePCA` documents each of them.
 
     `rounds` is a number here, `dtype` the precision of the updates, and `seed` the seed that was drawn from
-    `random_state`.
+    `random_state`. `passes` is the largest number of passes and `tol` the tolerance in radians (`limits`).
+    `automatic` is whether `passes` is "auto": the fit may then make fewer passes if memory is short, and one more
+    for an exact solution.
     """
 
     extra: int | Literal["auto"] = "auto"
@@ -31,11 +49,7 @@ class Options:
     dtype: Any = np.float32
     seed: int = 0
     probes: int | Literal["auto"] = "auto"
-
-    @property
-    def max_passes(self) -> int:
-        """Largest number of passes over the data: with `tol` and no `passes`, `MAX_PASSES`."""
-        return MAX_PASSES if self.tol is not None and self.passes == 1 else self.passes
+    automatic: bool = False
 
     def game(self, space: Literal["auto", "score", "gram"] = "auto") -> Remembered:
         """Return the remembered game with these options. It is equal for all seeds, so it is compiled once."""
@@ -50,3 +64,31 @@ class Options:
     def players(self, k: int, d: int) -> int:
         """Return the number of players K for k components of d features."""
         return self.game().players_for(k, d)
+
+
+def limits(
+    passes: int | Literal["auto"],
+    tol: float | Literal["auto"] | None,
+    *,
+    again: bool,
+    certified: bool,
+) -> tuple[int, float | None]:
+    """Return the largest number of passes of a fit, and its tolerance in radians.
+
+    Parameters
+    ----------
+    passes : int or "auto"
+    tol : float, "auto" or None
+    again : bool
+        Whether the data can be read again.
+    certified : bool
+        Whether the algorithm refines and certifies its components. The others make as many passes as given, and
+        have no tolerance.
+    """
+    if tol is None or not certified:
+        return 1 if isinstance(passes, str) else int(passes), None
+    if isinstance(tol, str):
+        # One pass over a stream is judged by the same angle.
+        most = AUTO_PASSES if isinstance(passes, str) else int(passes)
+        return most if again else 1, AUTO_TOL
+    return MAX_PASSES if isinstance(passes, str) else int(passes), float(tol)

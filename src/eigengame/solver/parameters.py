@@ -61,8 +61,8 @@ VALUES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "extra": (_auto(_integer(0)), "an integer from 0, or 'auto'"),
     "rounds": (_auto(_integer(1)), "an integer from 1, or 'auto'"),
     "probes": (_auto(_integer(0)), "an integer from 0, or 'auto'"),
-    "passes": (_integer(1), "an integer from 1"),
-    "tol": (_optional(_real(0)), "an angle above 0 in radians, or None"),
+    "passes": (_auto(_integer(1)), "an integer from 1, or 'auto'"),
+    "tol": (_optional(_auto(_real(0))), "an angle above 0 in radians, 'auto', or None"),
     "center": (_boolean, "True or False"),
     "whiten": (_boolean, "True or False"),
     "forget": (_real(0, 1), "a number above 0 and up to 1"),
@@ -84,8 +84,14 @@ VALUES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
 SOLVER = ("remembered", "auto", "exact")
 """Algorithms with certificates, forgetting and extra players."""
 
-ONLY_SOLVER = {"tol": None, "forget": 1, "extra": "auto", "rounds": "auto", "probes": "auto"}
-"""Parameters that only these use, each with its default."""
+ONLY_SOLVER: Mapping[str, tuple[Any, ...]] = {
+    "tol": ("auto", None),
+    "forget": (1,),
+    "extra": ("auto",),
+    "rounds": ("auto",),
+    "probes": ("auto",),
+}
+"""Parameters that only these use, each with the values that others accept: the default, and that without effect."""
 
 ACCUMULATED = (
     "n_components",
@@ -132,8 +138,8 @@ def refuse_unused(given: Mapping[str, Any]) -> None:
             f"step_size={given['step_size']!r} has no effect with algorithm={algorithm!r}, which has no step "
             "size: leave step_size out, or choose an algorithm with one, such as 'oja'."
         )
-    for name, default in ONLY_SOLVER.items():
-        if not solver and given[name] != default:
+    for name, accepted in ONLY_SOLVER.items():
+        if not solver and given[name] not in accepted:
             raise ValueError(
                 f"{name}={given[name]!r} has no effect with algorithm={algorithm!r}: leave {name} out, or use "
                 "algorithm='remembered'."

@@ -16,9 +16,9 @@ from eigengame.sharding.placement import ONE_DEVICE, Placement, choose_placement
 from eigengame.solver.batches import batches_in_memory
 from eigengame.solver.frame import Frame, frame_of
 from eigengame.solver.memory import MemoryUse, estimate_memory, refuse_unless_fits
-from eigengame.solver.options import Options
+from eigengame.solver.options import CARRIED_PROBES, PROBES, REFINED_PROBES, Options
 from eigengame.solver.ragged import LEAST_ROWS, shared_size
-from eigengame.solver.routes import route_of
+from eigengame.solver.routes import EXACT_ROUTES, REFINED, fallback_route, route_of
 from eigengame.sources import Source
 
 BATCH_BYTES = 2**30
@@ -33,15 +33,6 @@ DEVICE_BATCH_BYTES = 2**31
 DEVICE_BATCHES = 8
 """Smallest number of batches of an array on a device, unless they have fewer than 1024 rows."""
 
-PROBES = 48
-"""Number of probes of a fit with one pass if `probes` is "auto"."""
-
-REFINED_PROBES = 32
-"""Number of probes of a fit with several passes if `probes` is "auto": these need fewer for the same bounds."""
-
-CARRIED_PROBES = 16
-"""The same for rows so wide that kernels apply. There a probe costs as much as a player."""
-
 MOST_PRECISE = 2**27
 """Largest size of players that are kept in float64 on the host: 1 GiB."""
 
@@ -51,6 +42,8 @@ Space = Literal["score", "gram", "gram with overlaps", "gram on the host"]
 "score" and "gram" measure the inner products of players at each update. "gram with overlaps" carries them along,
 for kernels on one device; "gram on the host" does so with players in host memory, one block of features at a time.
 """
+
+CARRIED: Space = "gram with overlaps"
 
 
 @dataclass(frozen=True)
@@ -102,6 +95,8 @@ class Plan:
         With the number of extra players decided.
     probes : int
         Number of random probes of the first pass.
+    fallback : str or None
+        Exact route for components that the refinement does not certify.
     """
 
     components: int
@@ -114,14 +109,20 @@ class Plan:
     memory: MemoryUse
     options: Options
     probes: int = 0
+    fallback: str | None = None
 
     def game(self) -> Remembered:
         """Return the remembered game of this plan."""
         return self.options.game("score" if self.space == "score" else "gram")
 
+    def with_components(self, k: int, d: int) -> Plan:
+        """Return the plan for another number of components of d features, with the same batches."""
+        return replace(self, components=k, players=self.options.players(k, d))
+
     def __str__(self) -> str:
         options, layout = self.options, self.placement.layout
-        passes = "1 pass" if options.max_passes == 1 else f"up to {options.max_passes} passes"
+        once = options.passes == 1 or self.route in EXACT_ROUTES
+        passes = "1 pass" if once else f"up to {options.passes} passes"
         where = "one device" if layout.devices == 1 else f"a mesh of {layout}"
         space = f" in {self.space} space" if self.route == "remembered" else ""
         return (
@@ -171,10 +172,17 @@ def make_plan(
     if frame is None and not remote:
         frame = _frame(problem, placement)
     shared = remote or placement.mesh is not None
-    route = route_of(problem.algorithm, source, players, rows, forget=options.forget, shared=shared)
+    forget = options.forget
+    again = options.passes > 1 and source.again
+    route = route_of(
+        problem.algorithm, source, players, rows, forget=forget, shared=shared, again=again
+    )
+    fallback = None
+    if route in REFINED and options.automatic and options.passes > 1:
+        fallback = fallback_route(problem.algorithm, source, rows, forget=forget, shared=shared)
     carried = route == "remembered" and not remote and (frame or Frame()).plain
     carried = carried and _kernels_apply(problem, players, batch, placement)
-    space: Space = "gram with overlaps" if carried else "score"
+    space: Space = CARRIED if carried else "score"
     if not carried and not source.sparse and cheaper_in_gram_space(batch, players, d):
         space = "gram"
     probes = _probes(options, route, players, d, carried=carried)
@@ -198,22 +206,28 @@ def make_plan(
         ),
         options=options,
         probes=probes,
+        fallback=fallback,
     )
     return plan if remote else _fitting(problem, plan)
 
 
 def _fitting(problem: Problem, plan: Plan) -> Plan:
-    """Return the plan, or one without probes or with players in host memory, if it fits; else raise MemoryError."""
+    """Return the plan, or one with fewer passes, without probes or with players in host memory, if it fits.
+
+    Raises MemoryError if none does.
+    """
     source, options, room = problem.source, plan.options, problem.source.free_bytes()
     try:
         refuse_unless_fits(plan.memory, plan.batch, plan.players, room=room)
         return plan
     except MemoryError:
-        if options.probes == "auto" and plan.probes and options.max_passes == 1:
+        if options.automatic and options.tol is not None and options.passes > 1:
+            return _fitting(problem, _with_fewer_passes(problem, plan))
+        if options.probes == "auto" and plan.probes and options.passes == 1:
             fewer = replace(plan.memory, probes=0, certificate=0)
             return _fitting(problem, replace(plan, memory=fewer, probes=0))
         alone = source.on_device and plan.placement.mesh is None and jax.default_backend() != "cpu"
-        simple = plan.route == "remembered" and options.forget == 1 and options.max_passes == 1
+        simple = plan.route == "remembered" and options.forget == 1 and options.passes == 1
         if not (alone and simple):
             raise
     memory = _memory(
@@ -221,6 +235,26 @@ def _fitting(problem: Problem, plan: Plan) -> Plan:
     )
     refuse_unless_fits(memory, plan.batch, plan.players, room=room)
     return replace(plan, space="gram on the host", memory=memory, probes=0)
+
+
+def _with_fewer_passes(problem: Problem, plan: Plan) -> Plan:
+    """Return the plan with half as many passes. An exact route takes no more memory than one pass of the game."""
+    options = replace(plan.options, passes=plan.options.passes // 2)
+    space, route = plan.space, plan.route
+    probes = _probes(
+        options, route, plan.players, problem.source.shape[1], carried=space == CARRIED
+    )
+    memory = _memory(
+        problem,
+        plan.players,
+        plan.batch,
+        plan.placement,
+        plan.frame,
+        options,
+        probes=probes,
+        measured=_measured(options, route, plan.players * problem.source.shape[1], probes),
+    )
+    return replace(plan, options=options, probes=probes, memory=memory)
 
 
 def _memory(
@@ -243,7 +277,7 @@ def _memory(
         players,
         np.dtype(options.dtype).itemsize,
         batches_in_memory(source, options.dtype, copied=copied),
-        passes=options.max_passes,
+        passes=options.passes,
         placement=placement,
         computed=source.dtype.itemsize if source.on_device else None,
         on_host=on_host,
@@ -254,9 +288,9 @@ def _memory(
 
 def _measured(options: Options, route: str, size: int, probes: int) -> int:
     """Return the number of probes of a certificate on the host, for players of this size; 0 if there is none."""
-    if route != "remembered":
+    if route not in REFINED:
         return 0
-    if options.max_passes == 1:
+    if options.passes == 1:
         return probes
     return 0 if size > MOST_PRECISE else probes or REFINED_PROBES
 
@@ -293,7 +327,7 @@ def _probes(options: Options, route: str, players: int, d: int, *, carried: bool
         return 0
     if options.probes != "auto":
         return options.probes
-    if options.max_passes == 1:
+    if options.passes == 1:
         return CARRIED_PROBES if carried else PROBES
     # Players that are refined on the device have probes of their own.
     return 0 if carried or players * d > MOST_PRECISE else REFINED_PROBES

@@ -149,11 +149,20 @@ def fade_sums(sums: ProbeSums | None, keep: jax.Array) -> ProbeSums | None:
     return None if sums is None else sums._replace(images=keep * sums.images)
 
 
-def same_probes(one: ProbeSums | None, other: ProbeSums | None) -> bool:
-    """Return whether two streams have the same probes, so that their sums can be merged."""
-    if one is None or other is None:
-        return one is other
-    return one.draws.shape == other.draws.shape and bool(jnp.array_equal(one.draws, other.draws))
+def common_probes(
+    one: ProbeSums | None, other: ProbeSums | None
+) -> tuple[ProbeSums | None, ProbeSums | None]:
+    """Return the sums of the probes that two streams have in common, so that they can be merged; else None.
+
+    With the same seed the probes of one stream are the first ones of the other, however many both have.
+    """
+    if one is None or other is None or one.draws.shape[1] != other.draws.shape[1]:
+        return None, None
+    count = min(len(one.draws), len(other.draws))
+    mine, theirs = (
+        sums._replace(draws=sums.draws[:count], images=sums.images[:count]) for sums in (one, other)
+    )
+    return (mine, theirs) if bool(jnp.array_equal(mine.draws, theirs.draws)) else (None, None)
 
 
 def _with_bridge(sums: ProbeSums, one: Moments, other: Moments) -> ProbeSums:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.sharding import Mesh
 
 from eigengame.game.rows import DenseRows
@@ -45,6 +46,18 @@ class RawRows:
         if self.mesh is None:
             return DenseRows(weighted, self.roots)
         return ShardedRows(weighted, self.roots, mesh=self.mesh)
+
+    def on_host(self) -> np.ndarray:
+        """Return the rows as `widened` has them, as an array of NumPy (m, d): nothing is compiled."""
+        values, roots, origin = (np.asarray(one) for one in (self.values, self.roots, self.origin))
+        values, unit = values.astype(np.float64), float(self.unit)
+        if origin.any():
+            values -= origin
+        if unit != 1:
+            values /= unit
+        if (roots != 1).any():
+            values *= roots[:, None]
+        return values
 
     def groups(self, size: int) -> RawRows:
         """Return the rows in groups of at most `size`, along a new first axis."""

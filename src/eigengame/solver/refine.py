@@ -32,8 +32,8 @@ from eigengame.solver.krylov_space import (
     residuals,
     truncated,
 )
+from eigengame.solver.options import REFINED_PROBES
 from eigengame.solver.outcome import Outcome, Status
-from eigengame.solver.plan import REFINED_PROBES
 from eigengame.solver.probes import ProbeImages, Probes, draw_probes
 from eigengame.solver.refine_on_device import Refinement, refine_on_device
 
@@ -141,7 +141,7 @@ def _begin(
     """Measure the players, and the probes with them, by one pass."""
     start = float64.orthonormal(players)
     count, d = start.shape
-    precise = np.dtype(goal.dtype) == np.float64
+    precise = np.dtype(goal.dtype) == np.float64 or float64.sparse_on_host(goal.passes)
     if values is not None and goal.tol is not None and not precise:
         parts = goal.rounding.parts(values)
         least = rounding_angles(values, *parts, goal.k, float(values[-1]))

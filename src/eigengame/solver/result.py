@@ -13,7 +13,7 @@ from eigengame.solver.frame import Frame, in_range
 from eigengame.solver.moments import Moments
 from eigengame.solver.options import Options
 from eigengame.solver.outcome import Outcome
-from eigengame.solver.stream import Stream, reframed_mean, without_spread
+from eigengame.solver.stream import Stream, reframed_mean, with_components, without_spread
 
 MOST_COMPLETED = 2**27
 """Largest size of players whose null directions are completed, on the host in float64: 1 GiB."""
@@ -107,6 +107,15 @@ class Found:
     rows: int
     stream: Stream | None = None
 
+    def first(self, k: int) -> Found:
+        """Return the first k components; the other ones become extra players."""
+        if k >= len(self.values):
+            return self
+        stream = None if self.stream is None else with_components(self.stream, k)
+        return replace(
+            self, values=self.values[:k], certificate=self.certificate.first(k), stream=stream
+        )
+
 
 def result_of(found: Found, options: Options, frame: Frame, null_level: float = 0.0) -> Result:
     """Return a result in the units of the data.
@@ -142,6 +151,16 @@ def result_of(found: Found, options: Options, frame: Frame, null_level: float = 
         frame=frame,
         stream=found.stream,
     )
+
+
+def count_for(values: np.ndarray, share: float, total: float | None = None) -> int:
+    """Return the number of leading eigenvalues that explain a share of the total, by default of their sum.
+
+    It is the number of all values if these explain less.
+    """
+    values = np.maximum(values, 0)
+    explained = np.cumsum(values) / max(float(values.sum()) if total is None else total, 1e-300)
+    return min(int(np.searchsorted(explained, share)) + 1, len(values))
 
 
 def rank_bound(rows: int, d: int, options: Options) -> int:

@@ -4,8 +4,16 @@ from __future__ import annotations
 
 import jax
 
+from eigengame._system.memory import free_memory
 from eigengame.solver.memory import available
+from eigengame.solver.options import AUTO_PASSES, PROBES
 from eigengame.sources import Source
+
+REMEMBERED = "remembered"
+"""The route of the remembered game, refined if more passes are allowed."""
+
+LANCZOS = "lanczos"
+"""The route of sparse rows in memory: players by Lanczos' method, refined and certified as those of the game."""
 
 COVARIANCE = "covariance"
 """The route that accumulates M in one pass and solves its eigenproblem: for few features."""
@@ -13,14 +21,31 @@ COVARIANCE = "covariance"
 ROW_GRAM = "row gram"
 """The route that solves the eigenproblem of the inner products of all rows: for few rows."""
 
+EXACT_ROUTES = (COVARIANCE, ROW_GRAM)
+
+REFINED = (REMEMBERED, LANCZOS)
+"""Routes whose players are refined by further passes."""
+
 EXACT = "exact"
 """The algorithm that chooses one of these two routes."""
 
 MOST_SOLVED = 8192
 """Largest size of the eigenproblem of an exact route."""
 
-EXPECTED_PASSES = 16
-"""Passes that a certificate may take on wide data with a flat spectrum: the exact route may cost as much."""
+USUAL_PASSES = 3
+"""Passes that a certificate takes on data with many rows and features."""
+
+LEAST_TRIED = 6
+"""Passes of a refinement before an exact route is taken, however cheap that is."""
+
+SMALL = 1024
+"""Size of an eigenproblem up to which memory is not measured."""
+
+START_UP = 1e11
+"""Operations in the time that the programs of the game take to compile, or to be loaded from the cache."""
+
+EIGENPROBLEM = 15
+"""Operations of an eigenproblem of size m, divided by the cube of m."""
 
 
 MOST_COVARIANCE = 1024
@@ -35,6 +60,7 @@ def route_of(
     *,
     forget: float = 1.0,
     shared: bool = False,
+    again: bool = False,
 ) -> str:
     """Return the route of an algorithm.
 
@@ -49,25 +75,80 @@ def route_of(
     forget : float
     shared : bool
         Whether several devices or workers share the data.
+    again : bool
+        Whether the players may be refined by further passes.
     """
     if algorithm == EXACT:
         return exact_route(source, rows, forget=forget, shared=shared)
     if algorithm == "auto":
-        plain = forget == 1
-        # M takes n d^2 once, the remembered game about 3 n K d in each pass.
-        most = MOST_COVARIANCE if source.on_device and _fast_float64() else 0
-        if plain and not source.sparse and source.shape[1] <= max(3 * players, most):
-            return COVARIANCE
-        # The inner products take n^2 d once. Rows that a network computes cost more than these.
-        most = MOST_SOLVED if source.on_device and source.slow else EXPECTED_PASSES * 3 * players
-        if plain and not shared and rows is not None and rows <= most and _rows_fit(source):
-            return ROW_GRAM
-        return "remembered"
-    if algorithm != "remembered" and source.sparse:
+        return _cheapest(source, players, rows, plain=forget == 1, shared=shared, again=again)
+    if algorithm != REMEMBERED and source.sparse:
         raise ValueError(
             f"algorithm={algorithm!r} needs dense rows, but {source.name} is sparse: use 'remembered'."
         )
     return algorithm
+
+
+def _cheapest(
+    source: Source, players: int, rows: int | None, *, plain: bool, shared: bool, again: bool
+) -> str:
+    """Return the exact route that costs less than the game, or "remembered".
+
+    Parameters
+    ----------
+    source : Source
+    players : int
+    rows : int or None
+    plain : bool
+        Whether no rows are forgotten.
+    shared : bool
+        Whether several devices or workers share the data.
+    again : bool
+        Whether the players may be refined by further passes.
+    """
+    d = source.shape[1]
+    if not plain:
+        return REMEMBERED
+    if source.sparse and not shared and rows is not None and rows < d and _solvable(rows):
+        return ROW_GRAM
+    if source.sparse and again and not shared and _in_memory(source):
+        return LANCZOS
+    few = rows is not None and rows < d and not shared and _rows_fit(source)
+    # M takes n d^2 once, the first pass of the game about 3 n K d.
+    most = MOST_COVARIANCE if source.on_device and _fast_float64() else 3 * players
+    cheap = d <= max(3 * players, most) or _solved_on_host(source, players, rows, shared)
+    if not source.sparse and cheap and not few:
+        return COVARIANCE
+    if shared or rows is None or not (few or _rows_fit(source)):
+        return REMEMBERED
+    # The inner products take n^2 d once. Rows that a network computes cost more than these. Data with few rows
+    # often has a flat spectrum, which takes many passes.
+    most = MOST_SOLVED if source.on_device and source.slow else AUTO_PASSES * 3 * players
+    small = not source.sparse and (cheap or rows**2 * d + EIGENPROBLEM * rows**3 <= START_UP)
+    return ROW_GRAM if (rows <= most or small) and _solvable(rows) else REMEMBERED
+
+
+def _in_memory(source: Source) -> bool:
+    """Return whether copies of all sparse rows fit into the memory of a CPU."""
+    n = source.shape[0]
+    entries = None if n is None else source.most_entries(n)
+    if entries is None or jax.default_backend() != "cpu":
+        return False
+    free = free_memory()
+    return free is None or 64 * entries <= free
+
+
+def _solved_on_host(source: Source, players: int, rows: int | None, shared: bool) -> bool:
+    """Return whether a CPU accumulates and solves M in less time than the game takes.
+
+    NumPy does it without compilation, and computes only one half of M.
+    """
+    d = source.shape[1]
+    if shared or source.on_device or not _solvable(d) or jax.default_backend() != "cpu":
+        return False
+    each = 6 * players + 4 * (USUAL_PASSES - 1) * (players + PROBES)
+    n = d if rows is None else rows
+    return n * d**2 + EIGENPROBLEM * d**3 <= START_UP + n * d * each
 
 
 def exact_route(source: Source, rows: int | None, *, forget: float, shared: bool) -> str:
@@ -102,6 +183,39 @@ def _fast_float64() -> bool:
     if jax.default_backend() != "gpu":
         return False
     return str(getattr(jax.devices()[0], "compute_capability", "")).endswith(".0")
+
+
+def fallback_route(
+    algorithm: str, source: Source, rows: int | None, *, forget: float, shared: bool
+) -> str | None:
+    """Return the exact route for components that the game does not certify; None if there is none.
+
+    Parameters are those of `route_of`. Only ``algorithm="auto"`` changes its route.
+    """
+    if algorithm != "auto" or forget != 1:
+        return None
+    try:
+        route = exact_route(source, rows, forget=forget, shared=shared)
+    except ValueError:
+        return None
+    return route if _solvable(source.shape[1] if route == COVARIANCE else rows or 0) else None
+
+
+def passes_before(route: str, source: Source, players: int, rows: int) -> int:
+    """Return the number of passes of a refinement that cost as much as an exact route, at least `LEAST_TRIED`."""
+    d = source.shape[1]
+    size, length = (d, rows) if route == COVARIANCE else (rows, d)
+    exact = length * size**2 + EIGENPROBLEM * size**3
+    return max(LEAST_TRIED, exact // max(4 * rows * d * (players + PROBES), 1))
+
+
+def _solvable(size: int) -> bool:
+    """Return whether the eigenproblem of a matrix of this size is small enough, and fits into memory."""
+    if size > MOST_SOLVED:
+        return False
+    # The matrix, a copy, its eigenvectors, products with these, and the work space of LAPACK.
+    free = free_memory() if size > SMALL else None
+    return free is None or 8 * 6 * size**2 <= free
 
 
 def _rows_fit(source: Source) -> bool:

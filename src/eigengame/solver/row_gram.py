@@ -29,10 +29,13 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from scipy.linalg import eigvalsh
 
 from eigengame.linalg.autotune import jit_without_autotune
 from eigengame.linalg.products import full_product
+from eigengame.solver.centred_rows import CentredRows, centred_rows, largest_by_lanczos
 from eigengame.solver.certificate import Certificate, certificate, stored
+from eigengame.solver.exact_stream import exact_probes, exact_stream
 from eigengame.solver.goal import converged_status
 from eigengame.solver.held_rows import HeldRows
 from eigengame.solver.largest_eigenvectors import (
@@ -44,13 +47,16 @@ from eigengame.solver.moments import Moments
 from eigengame.solver.outcome import Outcome, Status
 from eigengame.solver.passes import Passes
 from eigengame.solver.plan import Plan
-from eigengame.solver.result import Found, rank_bound, scale_of
+from eigengame.solver.result import Found, count_for, rank_bound, scale_of, total_scatter
 from eigengame.solver.rounding import OPERATIONS, UNIT, gamma
 from eigengame.solver.routes import ROW_GRAM
 from eigengame.solver.row_counts import refuse_unless_counted
 
 TOL = 1e-3
 """Angle that counts as converged on this route if no `tol` is given."""
+
+FEW = 8
+"""Ratio of the number of sparse rows to that of eigenvectors from which Lanczos' method finds these faster."""
 
 SEPARATE = 64.0
 """Multiple of the error of an eigenvalue from which its component is computed by itself."""
@@ -71,6 +77,10 @@ class RowGram(NamedTuple):
         $\varepsilon$.
     error : float
         $\delta$.
+    scores : array of shape (r, n)
+        Scores of the rows on given probes.
+    sparse : CentredRows or None
+        The rows, if they are sparse.
     """
 
     matrix: np.ndarray
@@ -78,6 +88,8 @@ class RowGram(NamedTuple):
     squares: float
     rows_error: float
     error: float
+    scores: np.ndarray
+    sparse: CentredRows | None = None
 
 
 class Players(NamedTuple):
@@ -93,6 +105,8 @@ class Players(NamedTuple):
         Both parts of the errors of $\hat\lambda_i\hat v_i$ as a product with $M$.
     level : float
         Bound on the largest eigenvalue outside the players.
+    images : array of shape (r, d)
+        Products of the probes with M.
     """
 
     directions: np.ndarray
@@ -100,19 +114,36 @@ class Players(NamedTuple):
     sums: np.ndarray
     scores: np.ndarray
     level: float
+    images: np.ndarray
 
 
-def solve_row_gram(plan: Plan, passes: Passes) -> Found:
-    """Read all rows once, and solve the eigenproblem of their inner products."""
+def solve_row_gram(plan: Plan, passes: Passes, share: float | None = None) -> Found:
+    """Read all rows once, and solve the eigenproblem of their inner products.
+
+    With `share`, as many components are returned as explain this share of the variance, whatever the plan says.
+    """
     options = plan.options
     held = HeldRows.read(passes)
     refuse_unless_counted(passes.source.name, held.rows, held.weight, 2)
     with jax.enable_x64(True), threads_for(math.isqrt(len(held.roots) * held.width)):
-        gram = row_gram(held, center=options.center)
+        sums, draws = exact_probes(plan, held.width)
+        gram = row_gram(held, center=options.center, probes=draws)
         passes.refuse_unless_finite(gram.moments.scatter)
+        if share is not None:
+            values = eigvalsh(gram.matrix, check_finite=False)[::-1]
+            plan = plan.with_components(count_for(values, share), held.width)
         players = solve_players(gram, held, min(plan.players, held.rows), center=options.center)
         scale, tol = scale_of(gram.moments, held.rows, options), options.tol or TOL
         found, kept = certified(players, plan.components, scale=scale, tol=tol, dtype=options.dtype)
+        stream = exact_stream(
+            plan,
+            kept,
+            players.values,
+            gram.moments,
+            held.rows,
+            sums,
+            players.images,
+        )
     status = converged_status(found, tol, rank_bound(held.rows, held.width, options))
     return Found(
         players=kept,
@@ -121,17 +152,31 @@ def solve_row_gram(plan: Plan, passes: Passes) -> Found:
         outcome=Outcome(status or Status.FLOOR_REACHED, ROW_GRAM, passes.record.made),
         moments=gram.moments,
         rows=held.rows,
+        stream=stream,
     )
 
 
-def row_gram(held: HeldRows, *, center: bool) -> RowGram:
-    """Return the inner products of all rows, about the mean if `center`. Needs ``jax.enable_x64(True)``."""
+def row_gram(held: HeldRows, *, center: bool, probes: np.ndarray | None = None) -> RowGram:
+    """Return the inner products of all rows, about the mean if `center`. Needs ``jax.enable_x64(True)``.
+
+    `probes` (r, d) are multiplied by the rows as well.
+    """
+    probes = np.zeros((0, held.width)) if probes is None else probes
+    if held.scattered:
+        rows, of_features = centred_rows(held, center=center)
+        inner = rows.inner_products()
+        squares, along = total_scatter(of_features, center=center), rows.scores(probes).T
+        return RowGram(
+            inner.matrix, of_features, squares, inner.rows_error, inner.error, along, rows
+        )
     total: Any = 0.0
+    scores: Any = 0.0
     mean, scatter, left = (np.zeros(held.width) for _ in range(3))
     longest, count = 0, 0
     for panel in held.panels(center=center):
         values, own = panel.values, panel.columns
         total = total + _product(values, values.T)
+        scores = scores + _product(held.there(probes[:, own]), values.T)
         mean[own], scatter[own] = panel.mean, np.asarray((values**2).sum(axis=0))
         left[own] = np.asarray(held.roots @ values) if center else 0.0
         longest, count = max(longest, values.shape[1]), count + 1
@@ -150,13 +195,13 @@ def row_gram(held: HeldRows, *, center: bool) -> RowGram:
     if not center:
         scatter = np.maximum(scatter - weight * mean**2, 0)
     moments = Moments(*(jnp.asarray(one) for one in (weight, mean, scatter)))
-    return RowGram(matrix, moments, squares, rows_error, error)
+    return RowGram(matrix, moments, squares, rows_error, error, np.asarray(scores))
 
 
 def solve_players(gram: RowGram, held: HeldRows, players: int, *, center: bool) -> Players:
     """Return the first players, by the eigenvectors of the inner products and one more look at the rows."""
     matrix, n = gram.matrix, len(gram.matrix)
-    values, vectors = largest_eigenvectors(matrix, players + 1)
+    values, vectors = _largest(gram, players + 1)
     following = float(values[players]) if len(values) > players else 0.0
     values, vectors = np.maximum(values[:players], 0), vectors[:players]
     images = vectors @ matrix
@@ -174,7 +219,12 @@ def solve_players(gram: RowGram, held: HeldRows, players: int, *, center: bool) 
         matrix, values[:good], vectors[:good], residuals[:good], following, gram.error
     )
     level = (math.sqrt(level) + math.sqrt(good) * off) ** 2
-    directions = _directions(held, vectors, center=center)
+    together = np.concatenate([vectors, gram.scores])
+    if gram.sparse is None:
+        both = _directions(held, together, center=center)
+    else:
+        both = gram.sparse.directions(np.ascontiguousarray(together.T))
+    directions, images = both[:players], both[players:]
     roots = np.sqrt(np.maximum(values, np.finfo(float).tiny))
     directions[:good] /= roots[:good, None]
     sums, scores = values * off / roots, scores / roots
@@ -182,7 +232,7 @@ def solve_players(gram: RowGram, held: HeldRows, players: int, *, center: bool) 
         directions[good:] = _apart(directions[good:], directions[:good])
         uneven = math.sqrt(players) * gamma(8.0 * players * held.width)
         sums[good:], scores[good:] = values[good:], math.sqrt(level) + uneven * math.sqrt(largest)
-    return Players(directions, values, sums, scores, level)
+    return Players(directions, values, sums, scores, level, images)
 
 
 def certified(
@@ -213,10 +263,24 @@ def _product(left: Any, right: Any) -> Any:
 _product_there = jit_without_autotune(full_product)
 
 
+def _largest(gram: RowGram, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the largest eigenvalues and their eigenvectors, as rows."""
+    n, rows = len(gram.matrix), gram.sparse
+    if rows is not None and FEW * count < n:
+
+        def product(vector: np.ndarray) -> np.ndarray:
+            return rows.scores(rows.directions(np.reshape(vector, (n, 1))))[:, 0]
+
+        found = largest_by_lanczos(product, n, count)
+        if found is not None:
+            return found
+    return largest_eigenvectors(gram.matrix, count)
+
+
 def _directions(held: HeldRows, vectors: np.ndarray, *, center: bool) -> np.ndarray:
     r"""Return $Z^\top u_i$ for each eigenvector, shape (K, d)."""
     found = np.empty((len(vectors), held.width))
-    there = jnp.asarray(vectors) if held.on_device else vectors
+    there = held.there(vectors)
     for panel in held.panels(center=center):
         found[:, panel.columns] = np.asarray(_product(there, panel.values))
     return found

@@ -10,6 +10,7 @@ from typing import Any
 
 from eigengame._system.array_file import DIGEST, add_checksum
 from eigengame._system.atomic_write import StorageError
+from eigengame.solver.options import MAX_PASSES
 
 FORMAT = 3
 """Format of a folder. Folders of format 1 have no digests, neither of the data nor of the files. Up to format 2,
@@ -58,6 +59,9 @@ def refuse_other_run(
         {name: value for name, value in _flat(one) if name not in ("seed", DIGEST)}
         for one in (kept, asked)
     )
+    given = before.get("configuration.tol") is not None and before.get("configuration.passes") == 1
+    if kept["format"] < 3 and given:  # before `passes` was "auto", 1 stood for it
+        before["configuration.passes"] = MAX_PASSES
     if kept["format"] != now["format"]:  # an earlier version, with fewer parameters
         now = {name: now[name] for name in now if name in before} | {"format": before["format"]}
     if kept["format"] > 1 and trust_source:

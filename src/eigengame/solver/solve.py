@@ -2,68 +2,120 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 
 from eigengame.sharding.gather import gather
 from eigengame.solver import stream as streams
 from eigengame.solver.covariance import solve_covariance
 from eigengame.solver.forgetting import faded_passes, refuse_unless_fading
-from eigengame.solver.goal import Goal, measures_in_float64, play_rounding
+from eigengame.solver.goal import Goal, converged_status, measures_in_float64, play_rounding
+from eigengame.solver.lanczos import lanczos_stream
 from eigengame.solver.one_pass import certificate_of, probe_images
 from eigengame.solver.options import Options
 from eigengame.solver.outcome import Outcome, Status
 from eigengame.solver.passes import Passes
 from eigengame.solver.plan import Plan
 from eigengame.solver.refine import refine
-from eigengame.solver.result import Found, Result, rank_bound, result_of, scale_of
-from eigengame.solver.routes import COVARIANCE, ROW_GRAM
+from eigengame.solver.result import (
+    Found,
+    Result,
+    count_for,
+    rank_bound,
+    result_of,
+    scale_of,
+    total_scatter,
+)
+from eigengame.solver.routes import (
+    COVARIANCE,
+    EXACT_ROUTES,
+    LANCZOS,
+    REFINED,
+    REMEMBERED,
+    passes_before,
+)
 from eigengame.solver.row_counts import refuse_unless_counted, refuse_unless_enough
 from eigengame.solver.row_gram import solve_row_gram
 from eigengame.solver.stepwise import solve_stepwise
 from eigengame.solver.stream import Stream
 from eigengame.solver.streaming import stream_pass
 
-REMEMBERED = "remembered"
 
+def solve(
+    plan: Plan, passes: Passes, null_level: float = 0.0, share: float | None = None
+) -> Result:
+    """Fit the components of a plan; see `result_of` for `null_level`.
 
-def solve(plan: Plan, passes: Passes, null_level: float = 0.0) -> Result:
-    """Fit the components of a plan; see `result_of` for `null_level`."""
-    if plan.route == REMEMBERED:
-        found = _solve_remembered(plan, passes)
-    elif plan.route == COVARIANCE:
-        found = solve_covariance(plan, passes)
-    elif plan.route == ROW_GRAM:
-        found = solve_row_gram(plan, passes)
+    With `share`, fewer components are returned if these explain the share of the variance. An exact route returns
+    as many as it takes, whatever the plan says.
+    """
+    options, d = plan.options, passes.source.shape[1]
+    if plan.route in REFINED:
+        found = _solve_refined(plan, passes)
+    elif plan.route in EXACT_ROUTES:
+        found = _exactly(plan.route, plan, passes, share)
     else:
         found = solve_stepwise(plan, passes)
+    if share is not None and plan.route not in EXACT_ROUTES:
+        total = total_scatter(found.moments, center=options.center)
+        found = found.first(count_for(found.values, share, total))
+        # The players stay, and are extra from now on.
+        extra = len(found.players) - len(found.values)
+        automatic = options.players(len(found.values), d) == len(found.players)
+        options = options if automatic else replace(options, extra=extra)
     if found.outcome.status is not Status.STOPPED:
         name, weight = passes.source.name, found.moments.weight
-        refuse_unless_enough(name, plan.components, found.rows, weight, found.outcome.passes)
-    return result_of(found, plan.options, passes.frame, null_level)
+        refuse_unless_enough(name, len(found.values), found.rows, weight, found.outcome.passes)
+    return result_of(found, options, passes.frame, null_level)
 
 
-def _solve_remembered(plan: Plan, passes: Passes) -> Found:
-    """Play the remembered game once over the data, and refine its players if more passes are allowed."""
+def _exactly(route: str, plan: Plan, passes: Passes, share: float | None) -> Found:
+    """Take an exact route."""
+    solved = solve_covariance if route == COVARIANCE else solve_row_gram
+    return solved(plan, passes, share)
+
+
+def _solve_refined(plan: Plan, passes: Passes) -> Found:
+    """Play the remembered game once over the data, and refine its players if more passes are allowed.
+
+    Players of sparse rows in memory come from Lanczos' method instead (`lanczos`).
+    """
     options, d = plan.options, passes.source.shape[1]
     if options.forget < 1:
-        refuse_unless_fading(passes.source, options.forget, passes=options.max_passes)
-    stream = stream_pass(plan, passes)
+        refuse_unless_fading(passes.source, options.forget, passes=options.passes)
+    begun = lanczos_stream(plan, passes) if plan.route == LANCZOS else None
+    players: Any = None
+    if begun is None:
+        route, stream = REMEMBERED, stream_pass(plan, passes)
+        players = stream.state.memory.players
+    else:
+        route, (stream, players) = LANCZOS, begun
     passes.refuse_unless_finite(stream.moments.scatter)
     refuse_unless_counted(passes.source.name, stream.rows, stream.moments.weight, 2)
-    if passes.stopped or options.max_passes == 1:
-        status = Status.STOPPED if passes.stopped else Status.STREAM_ENDED
-        return found_in_stream(streams.gathered(stream, d, passes.placement), options, status)
+    if passes.stopped or options.passes == 1:
+        stream = streams.gathered(stream, d, passes.placement)
+        found = found_in_stream(stream, options, Status.STOPPED if passes.stopped else None)
+        found = replace(
+            found, outcome=replace(found.outcome, route=route, passes=passes.record.made)
+        )
+        # Data that can be read again may have one pass only because memory is short.
+        again = plan.fallback is not None and not (passes.stopped or found.outcome.converged)
+        return _solved_exactly(plan, passes, found) if again else found
     further = passes
     if options.forget < 1:
         further = faded_passes(passes, stream.rows, options.forget)
-    scale = scale_of(stream.moments, stream.rows, options)
+    scale, most = scale_of(stream.moments, stream.rows, options), options.passes
+    if plan.fallback is not None:
+        most = min(most, passes_before(plan.fallback, passes.source, plan.players, stream.rows))
     goal = Goal(
         passes=further,
         mean=stream.moments.mean if options.center else None,
         k=plan.components,
         determined=rank_bound(stream.rows, d, options),
         scale=scale,
-        max_passes=options.max_passes,
+        max_passes=most,
         tol=options.tol,
         seed=options.seed + 2,
         rounding=play_rounding(
@@ -78,14 +130,15 @@ def _solve_remembered(plan: Plan, passes: Passes) -> Found:
     )
     refined = refine(
         goal,
-        stream.state.memory.players,
-        route="remembered, then refined",
-        used=1,
+        players,
+        route=f"{route}, then refined",
+        used=passes.record.made,
         values=gather(stream.state.memory.strengths).astype(np.float64),
-        first=probe_images(stream) if goal.on_host(stream.state.memory.players) else None,
+        # Powers of earlier products need residuals, of which players of Lanczos' method have none but rounding.
+        first=probe_images(stream) if goal.on_host(players) and route == REMEMBERED else None,
     )
     stream = streams.gathered(stream, d, passes.placement)
-    return Found(
+    found = Found(
         players=refined.players[:, :d],
         values=refined.certificate.rayleigh * scale,
         certificate=refined.certificate,
@@ -94,18 +147,48 @@ def _solve_remembered(plan: Plan, passes: Passes) -> Found:
         rows=stream.rows,
         stream=stream,
     )
+    ended = found.outcome.converged or found.outcome.status is Status.STOPPED
+    # In float64 the exact solution has the same limit.
+    limited = found.outcome.status is Status.FLOOR_REACHED and goal.on_host(found.players)
+    if ended or limited or plan.fallback is None:
+        return found
+    return _solved_exactly(plan, passes, found)
 
 
-def found_in_stream(
-    stream: Stream, options: Options, status: Status = Status.STREAM_ENDED
-) -> Found:
-    """Return what a remembered game holds after one pass, or so far."""
+def _solved_exactly(plan: Plan, passes: Passes, before: Found) -> Found:
+    """Return the exact solution by one more pass, where the game did not certify every component.
+
+    The stream of the game stays, to be continued or merged. Its components stay if more of them are certified.
+    """
+    assert plan.fallback is not None
+    found, tol = _exactly(plan.fallback, plan, passes, None), plan.options.tol
+    assert tol is not None
+    outcome = Outcome(
+        found.outcome.status,
+        f"{before.outcome.route}, then {found.outcome.route}",
+        before.outcome.passes + 1,
+    )
+    left, right = (one.certificate.open_components(tol).sum() for one in (found, before))
+    if left > right:
+        return replace(before, outcome=outcome)
+    return replace(found, outcome=outcome, stream=before.stream)
+
+
+def found_in_stream(stream: Stream, options: Options, status: Status | None = None) -> Found:
+    """Return what a remembered game holds after one pass, or so far.
+
+    `status` is by default that of its certificate and the tolerance of the options.
+    """
     memory = stream.state.memory
     scale = scale_of(stream.moments, stream.rows, options)
+    found = certificate_of(stream, scale)
+    if status is None:
+        determined = rank_bound(stream.rows, memory.players.shape[1], options)
+        status = converged_status(found, options.tol, determined) or Status.STREAM_ENDED
     return Found(
         players=gather(memory.players),
         values=np.asarray(memory.strengths, np.float64)[: stream.k],
-        certificate=certificate_of(stream, scale),
+        certificate=found,
         outcome=Outcome(status, REMEMBERED, 1),
         moments=stream.moments,
         rows=stream.rows,

@@ -19,7 +19,7 @@ from eigengame.solver.certificate import Certificate
 from eigengame.solver.frame import Frame
 from eigengame.solver.moments import Moments, gathered_moments, merge_moments, placed_moments
 from eigengame.solver.plan import MOST_PRECISE
-from eigengame.solver.probe_sums import ProbeSums, merge_sums, same_probes, sums_in_precision
+from eigengame.solver.probe_sums import ProbeSums, common_probes, merge_sums, sums_in_precision
 
 Snapshot = tuple[int, Any]
 """A number of rows, and the components (k, d) after these rows."""
@@ -68,9 +68,7 @@ def merge(game: Remembered, one: Stream, other: Stream) -> Stream:
     Without forgetting their order does not matter. With it both end at the same time: the rows of one do not fade
     those of the other.
     """
-    probes = one.probes, other.probes
-    if not same_probes(*probes):
-        probes = None, None
+    probes = common_probes(one.probes, other.probes)
     small = one.state.memory.players.size <= MOST_PRECISE
     merge_states = game.merge_on_host if small else partial(_merge_states, game)
     state = merge_states(one.state, other.state)
@@ -98,6 +96,14 @@ def _merge_sums(
 ) -> tuple[Moments, ProbeSums | None]:
     """Merge moments and probes in one compiled program."""
     return merge_moments(one, other), merge_sums(mine, theirs, one, other, center=game.center)
+
+
+def with_components(stream: Stream, k: int) -> Stream:
+    """Return the stream with its first k players as components; the others are extra."""
+    like = stream.state.like
+    state = stream.state._replace(like=jax.device_put(np.zeros((k, 0), like.dtype)))
+    one, other = ((rows, players[:k]) for rows, players in stream.snapshots)
+    return stream._replace(state=state, snapshots=(one, other))
 
 
 def reframed(stream: Stream, frame: Frame, target: Frame) -> Stream:

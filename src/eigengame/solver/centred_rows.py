@@ -1,0 +1,129 @@
+r"""Sparse rows in memory about their mean: products with them, and the inner products of all rows.
+
+With $V = RX$, $R$ the roots of the weights and $r$ their diagonal, $Z = V - r\mu^\top$ is never formed:
+
+$$ZZ^\top = VV^\top - (V\mu)r^\top - r(V\mu)^\top + \|\mu\|^2rr^\top.$$
+
+All sums are at most as long as $n$ and the largest number of entries of a row together, and all their terms add up
+to at most $b^2$ with $b = \|V\|_F + \|r\|\|\mu\|$: so the rounding of everything is bounded by $\gamma$ of that
+length.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
+
+from eigengame.solver.held_rows import HeldRows
+from eigengame.solver.moments import Moments
+from eigengame.solver.rounding import OPERATIONS, gamma
+
+BLOCK = 256
+"""Rows whose inner products with all rows are computed at a time."""
+
+
+class Inner(NamedTuple):
+    r"""Inner products of rows, with bounds on rounding errors.
+
+    Attributes
+    ----------
+    matrix : array of shape (n, n)
+        $ZZ^\top$.
+    rows_error : float
+        Bound on the error of $Z$, in products with it.
+    error : float
+        Bound on the spectral norm of the error of the matrix.
+    """
+
+    matrix: np.ndarray
+    rows_error: float
+    error: float
+
+
+class CentredRows(NamedTuple):
+    """Weighted sparse rows about their mean.
+
+    Attributes
+    ----------
+    values : sparse array of shape (n, d)
+        Rows multiplied by the roots of their weights, in float64.
+    roots : array of shape (n,)
+    mean : array of shape (d,)
+        Zero if rows are not centred.
+    """
+
+    values: Any
+    roots: np.ndarray
+    mean: np.ndarray
+
+    def scores(self, block: np.ndarray) -> np.ndarray:
+        r"""Return $ZV^\top$ of directions (m, d), shape (n, m)."""
+        found: np.ndarray = self.values @ block.T
+        return found - np.outer(self.roots, block @ self.mean)
+
+    def directions(self, scores: np.ndarray) -> np.ndarray:
+        r"""Return $Y^\top Z$ of scores (n, m), shape (m, d)."""
+        found: np.ndarray = (self.values.T @ scores).T
+        return found - np.outer(self.roots @ scores, self.mean)
+
+    def inner_products(self) -> Inner:
+        r"""Return the inner products of all rows, $ZZ^\top$."""
+        n, across = self.values.shape[0], self.values.T.tocsr()
+        matrix = np.empty((n, n))
+        for begin in range(0, n, BLOCK):
+            own = slice(begin, min(begin + BLOCK, n))
+            matrix[own] = (self.values[own] @ across).toarray()
+        along = self.values @ self.mean
+        matrix -= np.outer(along, self.roots) + np.outer(self.roots, along)
+        matrix += float(self.mean @ self.mean) * np.outer(self.roots, self.roots)
+        size = float(np.linalg.norm(self.values.data))
+        size += float(np.linalg.norm(self.roots) * np.linalg.norm(self.mean))
+        longest = n + int(np.diff(self.values.indptr).max(initial=0)) + OPERATIONS
+        rows_error = 4 * gamma(longest) * size
+        norm = math.sqrt(float(np.abs(matrix).sum(axis=1).max(initial=0)))
+        error = 4 * gamma(longest) * size**2 + 2 * norm * rows_error + rows_error**2
+        return Inner((matrix + matrix.T) / 2, rows_error, error)
+
+
+def centred_rows(held: HeldRows, *, center: bool) -> tuple[CentredRows, Moments]:
+    """Return sparse rows about their mean, and the moments of the features."""
+    values = sparse.csr_array(
+        held.entries().astype(np.float64).multiply(held.roots[:, None]).tocsr()
+    )
+    weight = max(held.weight, np.finfo(float).tiny)
+    mean = values.T @ held.roots / weight
+    squares = np.asarray(values.multiply(values).sum(axis=0)).ravel()
+    moments: Any = (np.asarray(weight), mean, np.maximum(squares - weight * mean**2, 0))
+    kept = mean if center else np.zeros_like(mean)
+    return CentredRows(values, held.roots, kept), Moments(*moments)
+
+
+def largest_by_lanczos(
+    product: Callable[[np.ndarray], np.ndarray], size: int, count: int, seed: int = 0
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return the largest eigenvalues of a symmetric product, and their eigenvectors as rows, by ARPACK.
+
+    None if it does not converge to the precision of float64. Residuals above rounding would extend a Krylov space.
+
+    Parameters
+    ----------
+    product : callable
+        From a vector (size,) to its product.
+    size, count : int
+        Length of the vectors, and number of eigenvectors, fewer than that.
+    seed : int
+        Seed of the first vector.
+    """
+    operator = LinearOperator((size, size), product, dtype=np.float64)
+    start = np.random.default_rng(seed).standard_normal(size)
+    try:
+        values, vectors = eigsh(operator, count, which="LA", tol=0, v0=start)
+    except ArpackNoConvergence:
+        return None
+    order = np.argsort(values)[::-1]
+    return values[order], np.ascontiguousarray(vectors.T[order])

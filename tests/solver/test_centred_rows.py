@@ -1,0 +1,100 @@
+"""Sparse rows in memory: their products about the mean, their bounds, and players by Lanczos' method."""
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from eigengame import EigenGamePCA, as_source
+from eigengame.metrics import angular_error
+from eigengame.solver import routes
+from eigengame.solver.batches import Batches
+from eigengame.solver.centred_rows import centred_rows, largest_by_lanczos
+from eigengame.solver.held_rows import HeldRows
+from eigengame.solver.lanczos import _largest
+from eigengame.solver.passes import SourcePasses
+
+N, D = 60, 200
+
+
+def sparse(seed=0, n=N, d=D, share=0.1):
+    rng = np.random.default_rng(seed)
+    rows = rng.standard_normal((n, d)) * (rng.uniform(size=(n, d)) < share) * 10
+    return csr_array((rows / np.arange(1, d + 1) ** 0.7).astype("float32"))
+
+
+def centred(rows, weights, center):
+    """Z in extended precision."""
+    wide = rows.toarray().astype(np.longdouble)
+    if center:
+        wide = wide - (weights @ wide) / weights.sum()
+    return np.sqrt(weights)[:, None] * wide
+
+
+@pytest.mark.parametrize("center", [True, False])
+@pytest.mark.parametrize("weighted", [True, False])
+def test_products_are_those_of_centred_rows_within_their_bounds(center, weighted):
+    x = sparse()
+    weights = np.random.default_rng(1).uniform(0.5, 2, N) if weighted else np.ones(N)
+    batches = Batches(as_source(x), 15, np.dtype("float32"), weights if weighted else None)
+    rows, moments = centred_rows(HeldRows.read(SourcePasses(batches)), center=center)
+    wide = centred(x, weights, center)
+    inner = rows.inner_products()
+    off = np.linalg.norm((inner.matrix - wide @ wide.T).astype(float), 2)
+    assert 0 < off <= inner.error < 1e-9 * np.linalg.norm(inner.matrix, 2)
+    block = np.random.default_rng(2).standard_normal((3, D))
+    np.testing.assert_allclose(rows.scores(block), (wide @ block.T).astype(float), atol=1e-10)
+    scores = rows.scores(block)
+    unit = scores / np.linalg.norm(scores, axis=0)
+    off = rows.directions(unit) - (unit.T @ wide).astype(float)
+    assert np.linalg.norm(off, axis=1).max() <= inner.rows_error
+    dense = x.toarray().astype(float)
+    mean = weights @ dense / weights.sum()
+    np.testing.assert_allclose(moments.mean, mean, atol=1e-12)
+    np.testing.assert_allclose(moments.scatter, weights @ (dense - mean) ** 2, atol=1e-9)
+
+
+@pytest.mark.parametrize("shape", [(N, D), (D, N)])
+def test_players_of_lanczos_are_the_eigenvectors(shape):
+    x = sparse(n=shape[0], d=shape[1])
+    rows, _ = centred_rows(
+        HeldRows.read(SourcePasses(Batches(as_source(x), 16, np.dtype("float32")))), center=True
+    )
+    values, players = _largest(rows, 5, 0)
+    wide = centred(x, np.ones(shape[0]), True).astype(float)
+    exact, vectors = np.linalg.eigh(wide.T @ wide)
+    np.testing.assert_allclose(values, exact[::-1][:5], rtol=1e-10)
+    assert angular_error(players, vectors.T[::-1][:5]).max() < 1e-7
+    np.testing.assert_allclose(players @ players.T, np.eye(5), atol=1e-12)
+
+
+def test_a_product_that_does_not_converge_gives_nothing(monkeypatch):
+    from scipy.sparse.linalg import ArpackNoConvergence
+
+    def fail(*_, **__):
+        raise ArpackNoConvergence("no", np.zeros(0), np.zeros((0, 0)))
+
+    monkeypatch.setattr("eigengame.solver.centred_rows.eigsh", fail)
+    assert largest_by_lanczos(lambda vector: vector, 10, 2) is None
+    # The game is played instead.
+    monkeypatch.setattr(routes, "_cheapest", lambda *_, **__: routes.LANCZOS)
+    pca = EigenGamePCA(2, random_state=0).fit(sparse())
+    assert pca.outcome_.route.startswith("remembered")
+
+
+@pytest.mark.parametrize("center", [True, False])
+def test_large_sparse_data_takes_lanczos_and_is_certified(center, monkeypatch):
+    x = sparse(n=300, d=100)
+    assert EigenGamePCA(3).fit(x).outcome_.route == "lanczos, then refined"
+    pca = EigenGamePCA(3, center=center, random_state=0).fit(x)
+    wide = centred(x, np.ones(300), center).astype(float)
+    vectors = np.linalg.eigh(wide.T @ wide)[1].T[::-1][:3]
+    true = angular_error(pca.components_, vectors)
+    assert pca.outcome_.converged
+    assert (true <= pca.certificate_.angle).all()
+    assert true.max() <= 0.05
+    assert pca.partial_fit(x[:50]).n_samples_seen_ == 350
+
+
+def test_one_pass_of_sparse_rows_plays_the_game():
+    pca = EigenGamePCA(3, passes=1, tol=None, random_state=0).fit(sparse(n=900, d=100))
+    assert pca.outcome_.route == "remembered"
