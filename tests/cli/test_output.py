@@ -91,3 +91,25 @@ def test_extra_players_are_an_option(run, data):
     assert done.code == 0, done.err
     assert EigenGamePCA.load("data.safetensors").extra == 5
     assert run("fit", data, "-k", K, "--extra", "few", "-o", "m.safetensors").code == 2
+
+
+def test_components_beyond_the_tolerance_are_in_long_tables_however_many(capsys):
+    angle = np.full(300, 0.01)
+    angle[100:250] = 0.3
+    lines = printed(capsys, angle, tol=0.05)
+    numbers = [line[0] for line in lines if line[0].isdigit() and len(line) > 4]
+    assert numbers[32:182] == [*map(str, range(101, 251))]
+
+
+def test_uncertified_components_are_named_on_stderr_once(run, data):
+    options = ("--probes", 0, "--algorithm", "remembered", "--passes", 1)
+    done = run("fit", data, "-k", K, *options, "-q")
+    assert done.code == 0
+    assert done.err.count("not certified within 0.05 rad") == 1
+    assert done.err.startswith(f"Warning: components 1 to {K} of {K} are not certified")
+    assert "Fit with probes=48" in done.err
+    assert run("fit", data, "-k", K, *options, "--tol", "none", "--force", "-q").err == ""
+
+
+def test_a_tolerance_that_is_not_an_angle_is_refused(run, data):
+    assert "give an angle above 0" in run("fit", data, "--tol", "-1").err
