@@ -395,7 +395,7 @@ def ragged():
         (lambda: game().fit(BLOCKS[:0]), "has 0 rows"),
         (lambda: game().fit(BLOCKS[:, :0]), "has no features"),
         (lambda: game().fit(BLOCKS[BLOCKS[:, 0] > 1e9]), "has no rows: give at least one row"),
-        (lambda: game().fit(with_nan()), r"block 3\[200, 3\] is nan: remove or fill"),
+        (lambda: game().fit(with_nan()), r"block 3\[200, 3\] is nan, a missing value"),
         (lambda: game().fit(ragged()), "block 1 has 39 features, but 40 were expected"),
         (lambda: game().fit(BLOCKS.astype(str)), "dtype <U32: give numbers"),
         (lambda: game().fit(dask.delayed(X)), r"a dask Delayed\w* is not a table"),

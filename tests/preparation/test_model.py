@@ -77,7 +77,7 @@ def test_a_saved_model_keeps_its_preparation(fitted, tmp_path):
 def test_a_model_file_with_an_unknown_step_is_refused(fitted, tmp_path, monkeypatch):
     path = fitted[1].save(tmp_path / "model.safetensors")
     monkeypatch.delitem(KINDS, "scale")
-    with pytest.raises(ModelFileError, match=r"lacks part of a model \('scale'\)"):
+    with pytest.raises(ModelFileError, match=r"lacks part of a model.*'scale'"):
         EigenGamePCA.load(path)
 
 
