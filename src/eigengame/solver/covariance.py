@@ -80,7 +80,7 @@ def solve_covariance(plan: Plan, passes: Passes, share: float | None = None) -> 
         with threads_for(d):
             spectrum = eigvalsh(scatter.matrix)[::-1]
         plan = plan.with_components(count_for(spectrum, share), d)
-    found, players, values = certified(
+    found, players, values = solve_scatter(
         scatter, plan.players, plan.components, scale=scale, tol=tol, dtype=options.dtype
     )
     determined = rank_bound(scatter.rows, d, options)
@@ -160,7 +160,7 @@ def _accumulate(
     return total + wide.directions(wide.values), merge_moments(moments, batch_moments(wide))
 
 
-def certified(
+def solve_scatter(
     scatter: Scatter, players: int, k: int, *, scale: float, tol: float, dtype: Any
 ) -> tuple[Certificate, np.ndarray, np.ndarray]:
     """Return the certificate of the first k eigenvectors, the first `players` as they are kept, and their values.
