@@ -24,6 +24,11 @@ def all_blas_threads() -> AbstractContextManager[Any]:
     return libraries.limit(limits=most, user_api="blas")
 
 
+def blas_threads() -> int:
+    """Return the number of threads of `all_blas_threads`."""
+    return _libraries()[1]
+
+
 @functools.cache
 def _libraries() -> tuple[ThreadpoolController, int]:
     """Return the libraries with threads, and their number of threads at the first call.

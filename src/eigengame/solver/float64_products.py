@@ -18,11 +18,14 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.linalg import eigh
 
+from eigengame.game.csr_rows import CSRRows
 from eigengame.game.rows import DenseRows
 from eigengame.game.sparse_rows import SparseRows
 from eigengame.linalg.autotune import jit_without_autotune
+from eigengame.linalg.library import library_of
 from eigengame.linalg.products import row_product
 from eigengame.sharding.gather import gather
+from eigengame.solver.host_arrays import on_host
 from eigengame.solver.passes import Passes
 from eigengame.solver.raw_rows import RawRows
 from eigengame.solver.rounding import Rounding
@@ -153,6 +156,8 @@ def _add(
 ) -> tuple[Any, int]:
     """Add one batch. A named function, so that it can be sent to workers."""
     sums, batches = carry
+    if isinstance(rows, CSRRows):
+        return tuple(on_host(_added, rows, block, level, Sums(*sums))), batches + 1
     return _accumulate(rows, block, level, tuple(sums)), batches + 1
 
 
@@ -178,23 +183,26 @@ def _accumulate(
 
 
 def _added(
-    rows: DenseRows | SparseRows, block: jax.Array, level: jax.Array | None, sums: Sums
+    rows: DenseRows | SparseRows | CSRRows, block: jax.Array, level: jax.Array | None, sums: Sums
 ) -> Sums:
     """Add rows in float64; `level` (1, K) are the scores of the mean, if rows are not centred."""
     constant, scores = rows.constant(), rows.scores(block)
+    xp = library_of(scores)
     if level is not None:
         scores = scores - constant * level
     return Sums(
         sums.directions + rows.directions(scores),
         sums.scores + row_product(scores, constant),
         sums.columns + rows.directions(constant),
-        sums.weight + jnp.sum(jnp.square(constant)),
+        sums.weight + xp.sum(xp.square(constant)),
         sums.squares + _squares(rows),
     )
 
 
-def _squares(rows: DenseRows | SparseRows) -> jax.Array:
+def _squares(rows: DenseRows | SparseRows | CSRRows) -> Any:
     """Return the sum of squares of all numbers."""
+    if isinstance(rows, CSRRows):
+        return np.sum(np.square(rows.values.data))
     if isinstance(rows, SparseRows):
         return jnp.sum(rows.weights[rows.row] * jnp.square(rows.entries))
     return jnp.sum(jnp.square(rows.values))
