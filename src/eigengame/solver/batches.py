@@ -91,6 +91,11 @@ class Batches:
         host = not (self.source.sparse or self.source.on_device)
         return self.raw and host and self.placement.mesh is None
 
+    @property
+    def on_host(self) -> bool:
+        """Whether batches are sparse rows that are multiplied on the host (`CSRRows`)."""
+        return self.source.sparse and csr_on_host(self.placement)
+
     def in_float64(self, mean: np.ndarray | None) -> Batches:
         """Return batches of the same rows in float64, about a mean (d,) of this frame if that is given."""
         stays = self.source.sparse or self.source.on_device
@@ -170,7 +175,7 @@ class Batches:
                     block.values, padded, weighted, self.dtype, self.placement, self.frame
                 )
                 return Batch(made, read, counted)
-            if self.source.sparse and csr_on_host(self.placement):
+            if self.on_host:
                 roots = np.sqrt(padded[:own])
                 return Batch(csr_rows(block.values, roots, self.frame.unit), read, counted)
             if self.source.sparse:

@@ -101,13 +101,14 @@ def play_rounding(
     """
     mean, scatter = (gather(one).astype(np.float64) for one in (moments.mean, moments.scatter))
     columns = scatter + float(moments.weight) * mean**2
-    d, size = passes.source.shape[1], passes.size
+    source, size = passes.source, passes.size
     return Rounding.probable(
         dtype,
-        d,
+        source.shape[1],
         size,
         rows / size,
         float(columns.sum()),
+        entries=(source.most_entries(1) or source.shape[1]) if source.sparse else None,
         largest=largest,
         feature=float(columns.max(initial=0)),
     )

@@ -86,7 +86,7 @@ class _Arrays(NamedTuple):
         """Iterate over blocks of features, in float64."""
         for begin in range(0, self.players.shape[1], CERTIFIED_FEATURES):
             own = slice(begin, begin + CERTIFIED_FEATURES)
-            yield _Arrays(*(one[..., own].astype(np.float64) for one in self))
+            yield _Arrays(*(one[..., own].astype(np.float64, copy=False) for one in self))
 
 
 def _orthonormal(arrays: _Arrays) -> tuple[np.ndarray | None, np.ndarray]:

@@ -55,6 +55,8 @@ def image(
     Scores are centred before the second product: then an error of the mean enters by its square only, and products
     have no large common part to round.
     """
+    if passes.batches.on_host:
+        return _image_on_host(passes, np.asarray(block), mean, task)
     # Committed to the devices of the block: otherwise the first two batches would compile twice.
     total = jnp.zeros_like(block, device=block.sharding)
     if mean is None:
@@ -62,6 +64,22 @@ def image(
     level, sums = _level(mean, block)
     total, sums = passes.fold(partial(_add_centred, block, level), (total, sums), task=task)
     return _about(mean, total, sums)
+
+
+def _image_on_host(
+    passes: Passes, block: np.ndarray, mean: jax.Array | None, task: str
+) -> Any:
+    """Version of `image` for sparse rows on the host: nothing is compiled."""
+    total = np.zeros_like(block)
+    if mean is None:
+        found = passes.fold(partial(_add, block), total, task=task)
+    else:
+        centre = np.asarray(mean)
+        level, sums = full_product(centre[None, :], block.T), np.zeros((len(block), 1), block.dtype)
+        found, sums = passes.fold(partial(_add_centred, block, level), (total, sums), task=task)
+        found = found - sums * centre[None, :]
+    # A pass that was read from a checkpoint is in the other order, in which products may be rounded otherwise.
+    return np.ascontiguousarray(found)
 
 
 @jit_without_autotune
