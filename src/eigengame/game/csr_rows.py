@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -14,6 +14,12 @@ from scipy.sparse import csr_array
 from eigengame._system.blas_threads import blas_threads
 from eigengame.game.rows import SampleRows
 from eigengame.linalg.products import full_product
+
+LONGEST = 2**12
+"""Largest number of rows whose entries of a column are added one after the other.
+
+In float32 the error of a longer sum is large if rows repeat, since each of them is then rounded in the same direction.
+"""
 
 SMALL = 2**21
 """Multiplications below which a product runs on one thread."""
@@ -61,16 +67,16 @@ class CSRRows(SampleRows):
         return full_product(left.T, right)
 
     def directions(self, scores: Any) -> Any:
-        r"""Return $Y^\top Z$, in column-major order. Sums run over the rows of each part, then over the parts."""
+        r"""Return $Y^\top Z$, in column-major order.
+
+        A sum runs over at most `LONGEST` rows one after the other, then over these sums: see `sums_of_rows`.
+        """
         scores = np.ascontiguousarray(scores)
 
         def multiply(begin: int, part: csr_array) -> np.ndarray:
             return np.asarray(part.T @ scores[begin : begin + part.shape[0]])
 
-        total, *others = self._in_parts(multiply, scores.shape[1])
-        for other in others:
-            total += other
-        return total.T
+        return _added(self._in_parts(multiply, scores.shape[1])).T
 
     def dense(self) -> Any:
         """Return $Z$ as a dense array, shape (m, d)."""
@@ -100,28 +106,57 @@ class CSRRows(SampleRows):
         return np.bincount(self.row_numbers(), squares, minlength=len(self.roots))
 
     @cached_property
-    def _parts(self) -> list[tuple[int, csr_array]]:
-        """Parts of the rows with about equally many entries, one for each thread, with their first rows."""
-        pointers, (m, d) = self.values.indptr, self.values.shape
-        count = min(blas_threads(), m)
-        shares = np.arange(1, count) * (pointers[-1] / count)
+    def _parts(self) -> list[list[tuple[int, csr_array]]]:
+        """Parts of the rows with their first rows, a list for each thread.
+
+        Threads have about equally many entries. If a column has more than `LONGEST` of them, parts have no more rows.
+        """
+        pointers, m = self.values.indptr, len(self.roots)
+        threads = max(min(blas_threads(), m), 1)
+        shares = np.arange(1, threads) * (pointers[-1] / threads)
         ends = [0, *np.searchsorted(pointers, shares).tolist(), m]
-        parts = []
-        for begin, end in zip(ends[:-1], ends[1:], strict=True):
-            held = slice(pointers[begin], pointers[end])
-            own = pointers[begin : end + 1] - pointers[begin]
-            entries = (self.values.data[held], self.values.indices[held], own)
-            parts.append((begin, csr_array(entries, shape=(end - begin, d))))
-        return parts
+        long = m > LONGEST and np.bincount(self.values.indices).max(initial=0) > LONGEST
+        return [
+            [self._part(first, min(first + LONGEST, end)) for first in range(begin, end, LONGEST)]
+            if long
+            else [self._part(begin, end)]
+            for begin, end in zip(ends[:-1], ends[1:], strict=True)
+        ]
+
+    def _part(self, begin: int, end: int) -> tuple[int, csr_array]:
+        """Return `begin` and the rows from there to `end`, which are not copied."""
+        pointers = self.values.indptr[begin : end + 1]
+        held = slice(pointers[0], pointers[-1])
+        entries = (self.values.data[held], self.values.indices[held], pointers - pointers[0])
+        return begin, csr_array(entries, shape=(end - begin, self.width))
 
     def _in_parts(self, multiply: Callable[[int, csr_array], Any], width: int) -> list[Any]:
-        """Return the results of a function of a first row and the rows of a part."""
-        # The sum over parts costs as much as a few entries of each column.
-        few = 4 * self.values.nnz < self.width
-        if few or self.values.nnz * width < SMALL or len(self._parts) == 1:
-            return [multiply(0, self.values)]
-        others = [_pool().submit(multiply, *part) for part in self._parts[1:]]
-        return [multiply(*self._parts[0]), *(other.result() for other in others)]
+        """Return the sum over the parts of each thread of a function of a first row and the rows of a part."""
+
+        def run(parts: list[tuple[int, csr_array]]) -> Any:
+            return _added(multiply(*part) for part in parts)
+
+        # The sum over threads costs as much as a few entries of each column.
+        few = self.values.nnz < 4 * self.width
+        if few or self.values.nnz * width < SMALL:
+            return list(map(run, self._parts))
+        others = [_pool().submit(run, parts) for parts in self._parts[1:]]
+        return [run(self._parts[0]), *(other.result() for other in others)]
+
+
+def sums_of_rows(size: int) -> tuple[int, int]:
+    """Return how sums over a batch of `size` rows are computed: the rows of a sum, and the number of sums."""
+    threads = max(min(blas_threads(), size), 1)
+    return min(size, LONGEST), threads + size // LONGEST
+
+
+def _added(arrays: Iterable[Any]) -> Any:
+    """Return the sum of arrays, added to the first; None for functions without a result."""
+    total, *others = arrays
+    for other in others:
+        if total is not None:
+            total += other
+    return total
 
 
 @cache

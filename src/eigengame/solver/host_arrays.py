@@ -11,8 +11,8 @@ import numpy as np
 
 from eigengame._system.blas_threads import all_blas_threads
 
-LARGE = 2**18
-"""Size of the largest array from which BLAS uses all threads."""
+LARGE = 2**22
+"""Size of the largest array from which BLAS uses all threads. Threads that wait for small products cost more."""
 
 
 def on_host(function: Callable[..., Any], rows: Any, *arguments: Any) -> Any:

@@ -33,7 +33,7 @@ DEVICE_BATCH_BYTES = 2**31
 DEVICE_BATCHES = 8
 """Smallest number of batches of an array on a device, unless they have fewer than 1024 rows."""
 
-SPARSE_BATCH_BYTES = 2**29
+SPARSE_BATCH_BYTES = 2**28
 """Largest batch of sparse rows on the host: its entries, and some arrays of scores."""
 
 PROBES = 48

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from eigengame.game.csr_rows import CSRRows
+from eigengame.game.csr_rows import CSRRows, sums_of_rows
 from eigengame.game.rows import SampleRows
 from eigengame.game.sparse_rows import SparseRows
 from eigengame.linalg.library import library_of
@@ -110,11 +110,13 @@ def add_batch(
     """
     scores = rows.pass_scores(sums.draws)
     constant, xp = rows.constant(), library_of(scores)
-    own_rows = xp.asarray(xp.count_nonzero(constant)).astype(sums.longest.dtype)
+    own_rows, parts = xp.asarray(xp.count_nonzero(constant)).astype(sums.longest.dtype), 1
+    if isinstance(rows, CSRRows):
+        own_rows, parts = sums_of_rows(int(own_rows))
     sums = sums._replace(
         largest=xp.maximum(sums.largest, _largest_row(rows)),
         longest=xp.maximum(sums.longest, own_rows),
-        chain=sums.chain + 1,
+        chain=sums.chain + parts,
     )
     if not center:
         return sums._replace(images=rows.add_directions(sums.images, scores))
