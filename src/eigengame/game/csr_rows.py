@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from eigengame.linalg.products import full_product
 LONGEST = 2**12
 """Largest number of rows whose entries of a column are added one after the other.
 
-In float32 the error of a longer sum is large if rows repeat, since each of them is then rounded in the same direction.
+In float32 the error of a longer sum is large if rows repeat, since they are then rounded in the same direction.
 """
 
 SMALL = 2**21
@@ -44,7 +45,7 @@ class CSRRows(SampleRows):
 
     values: csr_array
     roots: np.ndarray
-    mean: np.ndarray | None = None  # type: ignore[assignment]
+    mean: Any = None
 
     @property
     def width(self) -> int:
@@ -109,7 +110,8 @@ class CSRRows(SampleRows):
     def _parts(self) -> list[list[tuple[int, csr_array]]]:
         """Parts of the rows with their first rows, a list for each thread.
 
-        Threads have about equally many entries. If a column has more than `LONGEST` of them, parts have no more rows.
+        Threads have about equally many entries. If a column has more than `LONGEST` entries, parts have at most as
+        many rows.
         """
         pointers, m = self.values.indptr, len(self.roots)
         threads = max(min(blas_threads(), m), 1)
@@ -120,7 +122,7 @@ class CSRRows(SampleRows):
             [self._part(first, min(first + LONGEST, end)) for first in range(begin, end, LONGEST)]
             if long
             else [self._part(begin, end)]
-            for begin, end in zip(ends[:-1], ends[1:], strict=True)
+            for begin, end in itertools.pairwise(ends)
         ]
 
     def _part(self, begin: int, end: int) -> tuple[int, csr_array]:

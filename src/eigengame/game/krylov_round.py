@@ -158,9 +158,7 @@ def _made_orthonormal(rows: Rows, players: jax.Array, given: Fresh) -> Fresh:
     overlaps = full_product(made, made.T)
     # A row that is far from unit length consists of rounding errors.
     empty = given.empty | (xp.abs(xp.diag(overlaps) - 1) > 0.5)
-    made = full_product(
-        whiten_nearly(xp.where(empty[:, None] | empty[None, :], 0, overlaps)), made
-    )
+    made = full_product(whiten_nearly(xp.where(empty[:, None] | empty[None, :], 0, overlaps)), made)
     made = xp.where(empty[:, None], 0, made)
     unit = xp.diag(xp.where(empty, 0, 1).astype(made.dtype))
     return Fresh(made, rows.scores(made), xp.zeros_like(given.inside), unit, empty)

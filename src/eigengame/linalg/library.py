@@ -1,7 +1,7 @@
 """One implementation for two array libraries: JAX on devices, NumPy on the host.
 
-Updates of sparse rows on a CPU run in NumPy. Their products are those of SciPy, which cannot be compiled by XLA, and
-nothing has to be compiled at the first fit.
+Updates of sparse rows on a CPU run in NumPy: their products are those of SciPy, which XLA cannot compile. So
+nothing is compiled at the first fit.
 """
 
 from __future__ import annotations

@@ -161,9 +161,7 @@ def whiten(
     # Under vmap both branches run, and two LAPACK calls at the same time can deadlock on their threads. This
     # dependence makes the second wait for the first.
     others = xp.where(apart, xp.eye(overlaps.shape[0], dtype=overlaps.dtype), overlaps)
-    turn, empty = cond(
-        apart, lambda: (_inverse(factor), absent), lambda: _whiten_spectral(others)
-    )
+    turn, empty = cond(apart, lambda: (_inverse(factor), absent), lambda: _whiten_spectral(others))
     return turn, empty, apart
 
 

@@ -124,7 +124,9 @@ class HeldRows:
 
 def _joined(parts: list[SparseRows | CSRRows], width: int) -> sparse.csc_array:
     """Return all sparse rows, multiplied by the roots of their weights, as one array that is sliced by columns."""
-    blocks = [part.values if isinstance(part, CSRRows) else _scattered(part, width) for part in parts]
+    blocks = [
+        part.values if isinstance(part, CSRRows) else _scattered(part, width) for part in parts
+    ]
     return sparse.vstack(blocks, format="csc")
 
 

@@ -381,8 +381,8 @@ def batch_rows(problem: Problem, shape: tuple[int | None, int], players: int) ->
 def _sparse_rows_that_fit(problem: Problem, n: int | None, players: int) -> int:
     """Return the number of sparse rows of a batch on the host, or 0 if the number of their entries is unknown.
 
-    An update takes about $10 K^2d$ operations besides its products, which take $3K$ for each entry: few large batches
-    are faster.
+    An update takes about $10 K^2d$ operations besides its products, which take $3K$ for each entry: few large
+    batches are faster.
     """
     entries = None if n is None else problem.source.most_entries(n)
     if n is None or entries is None:

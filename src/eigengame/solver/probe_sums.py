@@ -174,7 +174,7 @@ def _with_bridge(sums: ProbeSums, one: Moments, other: Moments) -> ProbeSums:
 def _largest_row(rows: SampleRows) -> jax.Array:
     """Return the largest sum of squares of a row."""
     if isinstance(rows, CSRRows):
-        return rows.row_squares().max(initial=0).astype(rows.values.dtype)  # type: ignore[no-any-return]
+        return rows.row_squares().max(initial=0).astype(rows.values.dtype)
     if isinstance(rows, SparseRows):
         squares = rows.weights[rows.row] * jnp.square(rows.entries)
         return jnp.max(jax.ops.segment_sum(squares, rows.row, rows.weights.shape[0]))

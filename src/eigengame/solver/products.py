@@ -66,16 +66,14 @@ def image(
     return _about(mean, total, sums)
 
 
-def _image_on_host(
-    passes: Passes, block: np.ndarray, mean: jax.Array | None, task: str
-) -> Any:
+def _image_on_host(passes: Passes, block: Any, mean: jax.Array | None, task: str) -> Any:
     """Version of `image` for sparse rows on the host: nothing is compiled."""
     total = np.zeros_like(block)
     if mean is None:
         found = passes.fold(partial(_add, block), total, task=task)
     else:
-        centre = np.asarray(mean)
-        level, sums = full_product(centre[None, :], block.T), np.zeros((len(block), 1), block.dtype)
+        centre: Any = np.asarray(mean)
+        level, sums = full_product(centre[None, :], block.T), np.zeros_like(block[:, :1])
         found, sums = passes.fold(partial(_add_centred, block, level), (total, sums), task=task)
         found = found - sums * centre[None, :]
     # A pass that was read from a checkpoint is in the other order, in which products may be rounded otherwise.
