@@ -124,7 +124,51 @@ def sparse(size: Size, folder: Path) -> Truth:
     values = rng.uniform(0.5, 1.5, size=columns.size).astype(np.float32)
     rows = np.repeat(np.arange(n // 2), columns.shape[1])
     half = scipy.sparse.csr_array((values, (rows, columns.ravel())), shape=(n // 2, d))
-    data = scipy.sparse.vstack([half, -half]).tocsr()[rng.permutation(2 * (n // 2))]
+    return with_its_negative(half, k, rng, folder)
+
+
+def text(size: Size, folder: Path) -> Truth:
+    """Write TF-IDF rows of documents from a topic model: the frequencies of words follow Zipf's law.
+
+    Half of the words of a document are from one distribution of all words, half from its two topics, each of which
+    has its own order of the words. Values are (1 + log count) times the logarithm of the inverse document
+    frequency, in rows of length 1. The matrix is [A; -A] in random order, so its mean is exactly zero.
+    """
+    n, d, k, _ = size
+    documents, topics = n // 2, 2 * k
+    rng = np.random.default_rng(5)
+    share = 1 / (np.arange(topics) + 3.0)
+    lengths = np.maximum(rng.lognormal(4.8, 0.6, documents), 20).astype(int)
+    document = np.repeat(np.arange(documents), lengths)
+    own = rng.choice(topics, size=(documents, 2), p=share / share.sum())
+    topic = own[document, rng.integers(2, size=document.size)]
+    # Words of a topic: the ranks of Zipf's law in an order of its own, by an affine map of the ranks.
+    rank = np.searchsorted(zipf(d), rng.random(document.size))
+    steps = 2 * rng.integers(d // 2, size=topics) + 1
+    special = (rank * steps[topic] + rng.integers(d, size=topics)[topic]) % d
+    word = np.where(rng.random(document.size) < 0.5, rank, special)
+    counts = scipy.sparse.csr_array((np.ones(word.size), (document, word)), shape=(documents, d))
+    frequency = np.bincount(counts.indices, minlength=d)
+    counts.data = 1 + np.log(counts.data)
+    counts.data *= np.log((1 + documents) / (1 + frequency))[counts.indices] + 1
+    rows = np.repeat(np.arange(documents), np.diff(counts.indptr))
+    squares = np.bincount(rows, counts.data**2, minlength=documents)
+    counts.data = (counts.data / np.sqrt(squares)[rows]).astype(np.float32)
+    return with_its_negative(counts, k, rng, folder)
+
+
+def zipf(d: int) -> np.ndarray:
+    """Return the distribution function (d,) of ranks by Zipf's law."""
+    weights = 1 / (np.arange(d) + 2.7)
+    return np.cumsum(weights) / weights.sum()
+
+
+def with_its_negative(
+    half: scipy.sparse.csr_array, k: int, rng: np.random.Generator, folder: Path
+) -> Truth:
+    """Write [A; -A] in random order, and return its exact components by ARPACK in float64."""
+    count = 2 * half.shape[0]
+    data = scipy.sparse.vstack([half, -half]).tocsr()[rng.permutation(count)]
     data.indices, data.indptr = data.indices.astype(np.int32), data.indptr.astype(np.int32)
     scipy.sparse.save_npz(folder / "data.npz", data)
     start = rng.standard_normal(min(data.shape))

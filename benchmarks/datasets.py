@@ -54,6 +54,12 @@ DATA_SETS = {
     "sparse": DataSet(
         dataset_builders.sparse, "sparse", Size(20000, 50000, 16, 1024), Size(4000, 12500, 16, 256)
     ),
+    "text": DataSet(
+        dataset_builders.text,
+        "sparse",
+        Size(18000, 100000, 100, 1024),
+        Size(2000, 10000, 20, 256),
+    ),
 }
 
 

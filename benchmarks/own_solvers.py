@@ -37,6 +37,8 @@ def fitted(options: dict[str, Any], data: Any, k: int, seed: int, declared: int 
 
     if scipy.sparse.issparse(data):
         options["center"] = False
+        # The batches of a data set are those of dense rows. Sparse rows are in memory as a whole.
+        options["batch_size"] = "auto"
     estimator = EigenGamePCA(k, **{"algorithm": "remembered", "tol": None} | options)
     if "random_state" in estimator.get_params():
         estimator.set_params(random_state=seed)

@@ -170,7 +170,10 @@ def test_any_sequence_of_sizes_takes_few_compilations(kind, compilations):
         x[0, 0] = 1
         pca.partial_fit(kind(x.astype("float32")))
     assert pca.n_samples_seen_ == sum(sizes)
-    assert 1 <= len(compilations) <= ragged.SHAPES == 12
+    # Sparse rows of a CPU are multiplied by SciPy: nothing is compiled.
+    least = 1 if kind is np.asarray else 0
+    assert least <= len(compilations) <= (ragged.SHAPES if least else 0)
+    assert ragged.SHAPES == 12
 
 
 def test_any_sequence_of_sizes_takes_constant_memory():

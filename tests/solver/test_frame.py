@@ -71,7 +71,7 @@ def test_sparse_rows_have_a_unit_but_no_origin():
     assert frame.unit < 1e-18
     with jax.enable_x64(False):
         batch = next(Batches(as_source(data), 8, SINGLE, frame=frame)())
-    assert np.abs(batch.rows.entries).max() > 1e-3
+    assert np.abs(batch.rows.values.data).max() > 1e-3
 
 
 def test_zeros_and_empty_blocks_have_a_plain_frame():

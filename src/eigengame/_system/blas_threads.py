@@ -40,7 +40,7 @@ class _Shared:
                 return
             _release_control()
             if limited:
-                self.limit = _libraries().limit(limits=1, user_api="blas")
+                self.limit = _libraries()[0].limit(limits=1, user_api="blas")
             else:
                 self.limit.restore_original_limits()
                 self.limit = None
@@ -81,7 +81,17 @@ def _release_control() -> None:
         release(force=True)
 
 
+def blas_threads() -> int:
+    """Return the number of threads that BLAS had at first."""
+    return _libraries()[1]
+
+
 @functools.cache
-def _libraries() -> threadpoolctl.ThreadpoolController:
-    """Return the libraries with threads. To find them takes milliseconds, longer than a small batch."""
-    return threadpoolctl.ThreadpoolController()
+def _libraries() -> tuple[threadpoolctl.ThreadpoolController, int]:
+    """Return the libraries with threads, and their number of threads at the first call.
+
+    To find the libraries takes milliseconds, longer than a small batch.
+    """
+    found = threadpoolctl.ThreadpoolController()
+    counts = [one["num_threads"] for one in found.info() if one["user_api"] == "blas"]
+    return found, max(counts, default=1)

@@ -28,6 +28,7 @@ from eigengame.game.gram_space import (
 from eigengame.game.krylov_round import RoundScores, krylov_round
 from eigengame.game.memory import Memory, RememberedRows, merge_memories
 from eigengame.game.rows import DenseRows, Rows
+from eigengame.linalg.library import cond, fori_loop, library_of
 from eigengame.linalg.orthonormal import (
     orthonormalise,
     reorthonormalise,
@@ -249,25 +250,26 @@ class Remembered:
     def _rounds(self, new: RememberedRows) -> tuple[jax.Array, jax.Array]:
         """Return players and strengths after the rounds on a batch."""
         memory = new.memory
+        xp = library_of(memory.players)
         first = krylov_round(new, memory.players, new.scores(memory.players), memory.strengths)
-        rounds = jnp.where(memory.weight < new.weight, max(FIRST_ROUNDS, self.rounds), self.rounds)
+        rounds = xp.where(memory.weight < new.weight, max(FIRST_ROUNDS, self.rounds), self.rounds)
 
         def further(now: tuple[jax.Array, RoundScores, jax.Array]) -> tuple[jax.Array, jax.Array]:
             players, scores, strengths = now
             # The players have moved, so the rows of the memory are no longer along them.
             whole = new.with_past()
             past = full_product(whole.past, players.T)
-            start = (players, jnp.concatenate([past, scores.combined()]), strengths)
+            start = (players, xp.concatenate([past, scores.combined()]), strengths)
 
             def play(_: int, one: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
                 # Players move far on a first batch, and errors of orthonormality would grow from round to round.
                 moved, after, values = krylov_round(whole, *reorthonormalise_scores(one[0], one[1]))
                 return moved, after.combined(), values
 
-            players, _, strengths = jax.lax.fori_loop(1, rounds, play, start)
+            players, _, strengths = fori_loop(1, rounds, play, start)
             return reorthonormalise(players), strengths
 
-        return jax.lax.cond(rounds > 1, further, lambda now: (now[0], now[2]), first)
+        return cond(rounds > 1, further, lambda now: (now[0], now[2]), first)
 
     def _in_gram_space(self, rows: DenseRows, players: jax.Array) -> bool:
         """Return whether to use Gram space; static, so that each shape is compiled for one space."""
@@ -305,7 +307,7 @@ def _on_host(memory: Memory) -> Memory:
 
 def _corrected_players(state: RememberedState) -> jax.Array:
     """Return the players, reorthonormalised every few updates."""
-    return jax.lax.cond(
+    return cond(
         state.step % REORTHONORMALISED == 0,
         reorthonormalise,
         lambda players: players,
@@ -316,7 +318,8 @@ def _corrected_players(state: RememberedState) -> jax.Array:
 def _info(memory: Memory, k: int) -> Info:
     """Return the strengths of the first k players as rewards."""
     strengths = memory.strengths[:k]
-    return Info(strengths, jnp.zeros_like(strengths), jnp.zeros_like(strengths))
+    none = library_of(strengths).zeros_like(strengths)
+    return Info(strengths, none, none)
 
 
 def _new_rows(new: RememberedRows) -> jax.Array:

@@ -13,10 +13,10 @@ from functools import partial
 from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
 
 from eigengame.game.rows import Rows
 from eigengame.linalg.eigh import symmetric_eigh
+from eigengame.linalg.library import cond, library_of
 from eigengame.linalg.orthonormal import unit_rejections, whiten, whiten_nearly
 from eigengame.linalg.products import full_product
 
@@ -26,7 +26,8 @@ def sort_empty_last(matrix: jax.Array, empty: jax.Array, size: jax.Array) -> jax
 
     A real direction without any reward has eigenvalue 0; an empty one must not be chosen instead of it.
     """
-    return matrix - jnp.diag(jnp.where(empty, jnp.where(size > 0, size, 1), 0))
+    xp = library_of(matrix)
+    return matrix - xp.diag(xp.where(empty, xp.where(size > 0, size, 1), 0))
 
 
 def residual_directions(players: jax.Array, images: jax.Array, gram: jax.Array) -> jax.Array:
@@ -107,41 +108,41 @@ def krylov_round(
     strengths : array of shape (K,)
         Ritz values of M, at least 0.
     """
-    k = players.shape[0]
+    k, xp = players.shape[0], library_of(players)
     gram = rows.gram(scores, scores)
     fresh = rows.directions(scores) - full_product(gram, players)
     # Scaled to size 1: directions have the size of M, so their squares may be out of range.
-    largest = jnp.max(jnp.abs(fresh), axis=1, keepdims=True)
-    fresh = fresh / jnp.where(largest > 0, largest, 1)
+    largest = xp.max(xp.abs(fresh), axis=1, keepdims=True)
+    fresh = fresh / xp.where(largest > 0, largest, 1)
     # Rounding errors along the players are removed from the coefficients, not from rows of width d.
     inside = full_product(fresh, players.T)
     raw = full_product(fresh, fresh.T)
     overlaps = raw - full_product(inside, inside.T)
-    lengths2 = jnp.diag(overlaps)
+    lengths2 = xp.diag(overlaps)
     # A row that mostly lies along the players consists of rounding errors: leave it out.
-    real = lengths2 > 0.25 * jnp.diag(raw)
-    scale = jnp.where(real, 1 / jnp.sqrt(jnp.where(real, lengths2, 1)), 0)
+    real = lengths2 > 0.25 * xp.diag(raw)
+    scale = xp.where(real, 1 / xp.sqrt(xp.where(real, lengths2, 1)), 0)
     basis, empty, apart = whiten(scale[:, None] * overlaps * scale[None, :])
     basis = basis * scale[None, :]
     # Scores before the branch: devices that share features exchange them together with the overlaps.
     given = Fresh(fresh, rows.scores(fresh), inside, basis, empty)
-    fresh, fresh_scores, inside, basis, empty = jax.lax.cond(
+    fresh, fresh_scores, inside, basis, empty = cond(
         apart, lambda one: one, partial(_made_orthonormal, rows, players), given
     )
     fresh_scores = fresh_scores - full_product(scores, inside.T)
     across = full_product(rows.gram(scores, fresh_scores), basis.T)
     among = full_product(full_product(basis, rows.gram(fresh_scores, fresh_scores)), basis.T)
     if past is not None:
-        gram = gram + jnp.diag(past)
-    among = sort_empty_last(among, empty, jnp.max(jnp.diag(gram)))
-    small = jnp.block([[gram, across], [across.T, among]])
+        gram = gram + xp.diag(past)
+    among = sort_empty_last(among, empty, xp.max(xp.diag(gram)))
+    small = xp.block([[gram, across], [across.T, among]])
     values, axes = symmetric_eigh(small)
     chosen = axes.T[::-1][:k]
     own, other = chosen[:, :k], full_product(chosen[:, k:], basis)
     return (
         full_product(own - full_product(other, inside), players) + full_product(other, fresh),
         RoundScores(scores, fresh_scores, own, other),
-        jnp.maximum(values[::-1][:k], 0),
+        xp.maximum(values[::-1][:k], 0),
     )
 
 
@@ -151,14 +152,13 @@ def _made_orthonormal(rows: Rows, players: jax.Array, given: Fresh) -> Fresh:
     Combinations of nearly dependent directions amplify rounding errors, along the players and in their overlaps. So
     they are made, the players are removed again, and what is left is whitened by its measured overlaps.
     """
+    xp = library_of(players)
     made = full_product(given.basis, given.directions - full_product(given.inside, players))
     made = made - full_product(full_product(made, players.T), players)
     overlaps = full_product(made, made.T)
     # A row that is far from unit length consists of rounding errors.
-    empty = given.empty | (jnp.abs(jnp.diag(overlaps) - 1) > 0.5)
-    made = full_product(
-        whiten_nearly(jnp.where(empty[:, None] | empty[None, :], 0, overlaps)), made
-    )
-    made = jnp.where(empty[:, None], 0, made)
-    unit = jnp.diag(jnp.where(empty, 0, 1).astype(made.dtype))
-    return Fresh(made, rows.scores(made), jnp.zeros_like(given.inside), unit, empty)
+    empty = given.empty | (xp.abs(xp.diag(overlaps) - 1) > 0.5)
+    made = full_product(whiten_nearly(xp.where(empty[:, None] | empty[None, :], 0, overlaps)), made)
+    made = xp.where(empty[:, None], 0, made)
+    unit = xp.diag(xp.where(empty, 0, 1).astype(made.dtype))
+    return Fresh(made, rows.scores(made), xp.zeros_like(given.inside), unit, empty)

@@ -20,6 +20,7 @@ import jax.numpy as jnp
 
 from eigengame.game.axes import FEATURES, PLAYERS, WHOLE
 from eigengame.game.rows import Rows, SampleRows
+from eigengame.linalg.library import library_of
 from eigengame.linalg.products import full_product
 from eigengame.linalg.thin import top_singular_vectors
 
@@ -141,20 +142,22 @@ class RememberedRows:
                 )
             return cls(rows, memory, jnp.ones_like(memory.weight), none)
         unit = rows.constant()
-        weight = jnp.sum(jnp.square(unit)).astype(memory.weight.dtype)
+        xp = library_of(unit)
+        weight = xp.sum(xp.square(unit)).astype(memory.weight.dtype)
         if not center:
             return cls(rows, memory, weight, none)
-        share = unit / jnp.where(weight > 0, weight, 1)
+        share = unit / xp.where(weight > 0, weight, 1)
         mean = rows.directions(share)[0] if rows.mean is None else rows.mean
-        total = jnp.where(memory.weight + weight > 0, memory.weight + weight, 1)
+        total = xp.where(memory.weight + weight > 0, memory.weight + weight, 1)
         # n * (m / (n + m)), not (n * m) / (n + m): the product of two counts may overflow float32.
-        spread = jnp.sqrt(memory.weight * (weight / total))
+        spread = xp.sqrt(memory.weight * (weight / total))
         bridge = spread * (memory.mean - mean)
         return cls(rows, memory, weight, none, Centring(unit, share, mean, bridge))
 
     def with_past(self) -> RememberedRows:
         r"""Return these rows preceded by the rows $\sqrt\lambda V$ of the memory."""
-        return replace(self, past=jnp.sqrt(self.memory.strengths)[:, None] * self.memory.players)
+        strengths, players = self.memory.strengths, self.memory.players
+        return replace(self, past=library_of(players).sqrt(strengths)[:, None] * players)
 
     @property
     def width(self) -> int:
@@ -169,13 +172,14 @@ class RememberedRows:
     def scores(self, players: jax.Array) -> jax.Array:
         r"""Return the scores on the memory (p), on the batch (m) and on the bridge (1), stacked."""
         batch, centring = self.rows.scores(players), self.centring
+        xp = library_of(players)
         past = [full_product(self.past, players.T)] if len(self.past) else []
         if centring is None:
-            return jnp.concatenate([*past, batch])
+            return xp.concatenate([*past, batch])
         # The mean is a linear combination of the rows, so its scores are the same combination of their scores.
         batch = batch - centring.unit * self.rows.gram(centring.share, batch)
         bridge = full_product(players, centring.bridge[:, None]).T
-        return jnp.concatenate([*past, _append_row(batch, bridge, self._parts)])
+        return xp.concatenate([*past, _append_row(batch, bridge, self._parts)])
 
     def gram(self, left: jax.Array, right: jax.Array) -> jax.Array:
         """Return the inner products of two arrays of scores."""
@@ -201,7 +205,7 @@ class RememberedRows:
         total = memory.weight + self.weight
         if self.centring is None:
             return memory.mean, total
-        share = self.weight / jnp.where(total > 0, total, 1)
+        share = self.weight / library_of(total).where(total > 0, total, 1)
         return memory.mean + share * (self.centring.mean - memory.mean), total
 
 
@@ -212,7 +216,7 @@ def _append_row(batch: jax.Array, row: jax.Array, parts: int) -> jax.Array:
     and no row moves to another device.
     """
     if parts == 1:
-        return jnp.concatenate([batch, row])
+        return library_of(batch).concatenate([batch, row])
     m, k = batch.shape
     rows = jnp.zeros((parts, 1, k), batch.dtype).at[-1].set(row)
     return jnp.concatenate([batch.reshape(parts, m // parts, k), rows], axis=1).reshape(-1, k)

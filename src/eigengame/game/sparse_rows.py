@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 
 import jax
 import jax.numpy as jnp
-import numpy as np
-from scipy import sparse
 
 from eigengame.game.rows import SampleRows
 from eigengame.linalg.products import full_product
@@ -62,17 +60,6 @@ class SparseRows(SampleRows):
         """Return $Z$ as a dense array, shape (m, d)."""
         empty = jnp.zeros((self.weights.shape[0], self.features), self.entries.dtype)
         return jnp.sqrt(self.weights)[:, None] * empty.at[self.row, self.column].add(self.entries)
-
-    def on_host(self) -> tuple[sparse.csr_array, np.ndarray]:
-        r"""Return $Z$ as a SciPy array in float64, and the roots of the weights (m,)."""
-        m = len(self.weights)
-        roots = np.sqrt(np.asarray(self.weights, np.float64))
-        row, column = np.asarray(self.row), np.asarray(self.column)
-        entries = np.asarray(self.entries, np.float64)
-        if (roots != 1).any():
-            entries = entries * roots[row]
-        starts = np.searchsorted(row, np.arange(m + 1))
-        return sparse.csr_array((entries, column, starts), shape=(m, self.features)), roots
 
     def constant(self) -> jax.Array:
         """Return the scores of a feature that is always 1, shape (m, 1)."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import jax
-import jax.numpy as jnp
+
+from eigengame.linalg.library import library_of
 
 
 def symmetric_eigh(matrix: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -13,8 +14,9 @@ def symmetric_eigh(matrix: jax.Array) -> tuple[jax.Array, jax.Array]:
     returned NaN for one in ten float32 matrices with some large entries among noise, but for none with entries up
     to 1.
     """
+    xp = library_of(matrix)
     matrix = (matrix + matrix.T) / 2
-    size = jnp.max(jnp.abs(matrix))
-    size = jnp.where(size > 0, size, 1)
-    values, vectors = jnp.linalg.eigh(matrix / size)
+    size = xp.max(xp.abs(matrix))
+    size = xp.where(size > 0, size, 1)
+    values, vectors = xp.linalg.eigh(matrix / size)
     return size * values, vectors

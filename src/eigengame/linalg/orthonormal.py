@@ -6,8 +6,11 @@ from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+import scipy.linalg
 
 from eigengame.linalg.eigh import symmetric_eigh
+from eigengame.linalg.library import cond, library_of
 from eigengame.linalg.products import full_product, long_product
 
 WIDE = 4096
@@ -87,6 +90,12 @@ def _by_cholesky(players: jax.Array) -> tuple[jax.Array, jax.Array]:
 
 def _cholesky(overlaps: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Return the Cholesky factor of the overlaps of unit rows, and whether the rows are independent."""
+    if isinstance(overlaps, np.ndarray):
+        try:
+            factor = np.linalg.cholesky(overlaps)
+        except np.linalg.LinAlgError:
+            return np.full_like(overlaps, np.nan), np.False_
+        return factor, np.all(np.diag(factor) > APART)
     factor = jnp.linalg.cholesky(overlaps)
     # The diagonal holds the distance of each row from the rows before it. It is NaN, hence not above the limit, if
     # there is no factor; compared entry by entry, since XLA may lose NaN in a minimum.
@@ -95,8 +104,10 @@ def _cholesky(overlaps: jax.Array) -> tuple[jax.Array, jax.Array]:
 
 def _inverse(factor: jax.Array) -> jax.Array:
     """Return the inverse of a Cholesky factor."""
-    unit = jnp.eye(factor.shape[0], dtype=factor.dtype)
-    return jax.scipy.linalg.solve_triangular(factor, unit, lower=True)
+    xp = library_of(factor)
+    unit = xp.eye(factor.shape[0], dtype=factor.dtype)
+    library = scipy if xp is np else jax.scipy
+    return library.linalg.solve_triangular(factor, unit, lower=True)
 
 
 def _by_qr(players: jax.Array) -> jax.Array:
@@ -123,7 +134,7 @@ def reorthonormalise_scores(players: jax.Array, scores: jax.Array) -> tuple[jax.
 def _newton_schulz(players: jax.Array) -> jax.Array:
     """Return the coefficients (K, K) of one Newton-Schulz step."""
     overlaps = long_product(players, players)
-    return 1.5 * jnp.eye(players.shape[0], dtype=players.dtype) - 0.5 * overlaps
+    return 1.5 * library_of(players).eye(players.shape[0], dtype=players.dtype) - 0.5 * overlaps
 
 
 def whiten(
@@ -142,16 +153,15 @@ def whiten(
     absent : bool array of shape (k,), optional
         Which vectors are zero.
     """
+    xp = library_of(overlaps)
     if absent is None:
-        absent = jnp.zeros(overlaps.shape[0], bool)
+        absent = xp.zeros(overlaps.shape[0], bool)
     # A 1 on the diagonal makes a zero vector independent of the others, so the factor exists.
-    factor, apart = _cholesky(overlaps + jnp.diag(absent.astype(overlaps.dtype)))
+    factor, apart = _cholesky(overlaps + xp.diag(absent.astype(overlaps.dtype)))
     # Under vmap both branches run, and two LAPACK calls at the same time can deadlock on their threads. This
     # dependence makes the second wait for the first.
-    others = jnp.where(apart, jnp.eye(overlaps.shape[0], dtype=overlaps.dtype), overlaps)
-    turn, empty = jax.lax.cond(
-        apart, lambda: (_inverse(factor), absent), lambda: _whiten_spectral(others)
-    )
+    others = xp.where(apart, xp.eye(overlaps.shape[0], dtype=overlaps.dtype), overlaps)
+    turn, empty = cond(apart, lambda: (_inverse(factor), absent), lambda: _whiten_spectral(others))
     return turn, empty, apart
 
 
@@ -160,7 +170,7 @@ def whiten_nearly(overlaps: jax.Array) -> jax.Array:
 
     Four Newton-Schulz steps reduce an error of 0.1 to rounding, without a factorisation.
     """
-    unit = jnp.eye(overlaps.shape[0], dtype=overlaps.dtype)
+    unit = library_of(overlaps).eye(overlaps.shape[0], dtype=overlaps.dtype)
     turn = unit
     for _ in range(4):
         step = 1.5 * unit - 0.5 * overlaps
@@ -171,8 +181,8 @@ def whiten_nearly(overlaps: jax.Array) -> jax.Array:
 
 def _whiten_spectral(overlaps: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Return the inverse square root on the eigenvectors that are not rounding, and a mask of the others."""
-    k = overlaps.shape[0]
+    k, xp = overlaps.shape[0], library_of(overlaps)
     sizes, axes = symmetric_eigh(overlaps)
-    spanned = sizes > 30 * k * jnp.finfo(overlaps.dtype).eps
-    roots = jnp.where(spanned, 1 / jnp.sqrt(jnp.where(spanned, sizes, 1)), 0)
+    spanned = sizes > 30 * k * xp.finfo(overlaps.dtype).eps
+    roots = xp.where(spanned, 1 / xp.sqrt(xp.where(spanned, sizes, 1)), 0)
     return roots[:, None] * axes.T, ~spanned

@@ -6,9 +6,11 @@ import math
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from eigengame.linalg.autotune import jit_without_autotune
+from eigengame.linalg.library import host_product
 
 
 def full_product(left: jax.Array, right: jax.Array) -> jax.Array:
@@ -16,7 +18,10 @@ def full_product(left: jax.Array, right: jax.Array) -> jax.Array:
 
     By default GPUs multiply float32 in TF32, which has three digits: too few to separate players that are less than
     a milliradian apart, or for a certificate. Thin products are bound by memory, so full precision costs little.
+    Products of NumPy arrays stay on the host.
     """
+    if isinstance(left, np.ndarray):
+        return host_product(left, right)
     return jnp.matmul(left, right, precision=lax.Precision.HIGHEST)
 
 
@@ -31,7 +36,7 @@ CHUNKS = 2**10
 def long_product(left: jax.Array, right: jax.Array) -> jax.Array:
     """Return `left @ right.T` as a sum of chunks of features."""
     d = left.shape[1]
-    if d < LONG:
+    if d < LONG or isinstance(left, np.ndarray):
         return full_product(left, right.T)
     # A number of chunks that divides the width, since devices may share it. If there is none of a good size, some
     # features are left over.

@@ -13,10 +13,12 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
+from scipy.sparse import csr_array
 
 from eigengame import _check
 from eigengame._system import interrupts
 from eigengame._system.read_ahead import read_ahead
+from eigengame.game.csr_rows import CSRRows
 from eigengame.game.rows import DenseRows
 from eigengame.game.sparse_rows import SparseRows
 from eigengame.sharding.gather import gather
@@ -89,6 +91,11 @@ class Batches:
         """Whether batches are raw rows on one device."""
         host = not (self.source.sparse or self.source.on_device)
         return self.raw and host and self.placement.mesh is None
+
+    @property
+    def on_host(self) -> bool:
+        """Whether batches are sparse rows that are multiplied on the host (`CSRRows`)."""
+        return self.source.sparse and csr_on_host(self.placement)
 
     def in_float64(self, mean: np.ndarray | None) -> Batches:
         """Return batches of the same rows in float64, about a mean (d,) of this frame if that is given."""
@@ -169,6 +176,9 @@ class Batches:
                     block.values, padded, weighted, self.dtype, self.placement, self.frame
                 )
                 return Batch(made, read, counted)
+            if self.on_host:
+                roots = np.sqrt(padded[:own])
+                return Batch(csr_rows(block.values, roots, self.frame.unit), read, counted)
             if self.source.sparse:
                 room = self._room(block)
                 sparse = sparse_rows(
@@ -299,6 +309,30 @@ def refuse_unless_finite(batches: Batches, scatter: Any) -> None:
     )
 
 
+def csr_on_host(placement: Placement) -> bool:
+    """Return whether sparse rows are multiplied on the host: on one CPU."""
+    return placement.mesh is None and jax.default_backend() == "cpu"
+
+
+def csr_rows(values: Any, roots: np.ndarray, unit: float = 1.0) -> CSRRows:
+    """Return CSR rows, divided by `unit` and multiplied by the roots of their weights, in the dtype of these."""
+    values = without_duplicates(values)
+    entries = values.data if unit == 1 else values.data / unit
+    entries = entries.astype(roots.dtype, copy=False)
+    if (roots != 1).any():
+        entries = entries * np.repeat(roots, np.diff(values.indptr))
+    return CSRRows(csr_array((entries, values.indices, values.indptr), shape=values.shape), roots)
+
+
+def without_duplicates(values: Any) -> Any:
+    """Return CSR rows in which no position has several entries. Their squares do not add up to that of the sum."""
+    if values.has_canonical_format:
+        return values
+    values = values.copy()
+    values.sum_duplicates()
+    return values
+
+
 def sparse_rows(
     values: Any,
     weights: np.ndarray,
@@ -308,6 +342,7 @@ def sparse_rows(
     unit: float = 1.0,
 ) -> SparseRows:
     """Return CSR rows, divided by `unit`, with space for `room` entries or for the next power of two."""
+    values = without_duplicates(values)
     count, size = int(values.nnz), len(weights)
     places = room if room is not None else max(64, 1 << (count - 1).bit_length())
     entries = np.zeros(places, dtype)

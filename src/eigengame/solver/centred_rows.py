@@ -92,9 +92,7 @@ class CentredRows(NamedTuple):
 
 def centred_rows(held: HeldRows, *, center: bool) -> tuple[CentredRows, Moments]:
     """Return sparse rows about their mean, and the moments of the features."""
-    values = sparse.csr_array(
-        held.entries().astype(np.float64).multiply(held.roots[:, None]).tocsr()
-    )
+    values = sparse.csr_array(held.entries().astype(np.float64))
     weight = max(held.weight, np.finfo(float).tiny)
     mean = values.T @ held.roots / weight
     squares = np.asarray(values.multiply(values).sum(axis=0)).ravel()

@@ -148,7 +148,7 @@ def _add_on_host(carry: Any, rows: RawRows, count: int) -> Any:
     mean = roots @ values / (weight if weight > 0 else 1)
     scatter = np.maximum(np.diag(product) - weight * mean**2, 0)
     own = Moments(weight, mean, scatter)
-    return total + product, merge_moments(moments, own, np), seen + count, batches + 1
+    return total + product, merge_moments(moments, own), seen + count, batches + 1
 
 
 @jit_without_autotune

@@ -18,12 +18,15 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.linalg import eigh
 
+from eigengame.game.csr_rows import CSRRows
 from eigengame.game.rows import DenseRows
 from eigengame.game.sparse_rows import SparseRows
 from eigengame.linalg.autotune import jit_without_autotune
+from eigengame.linalg.library import library_of
 from eigengame.linalg.products import row_product
 from eigengame.sharding.gather import gather
-from eigengame.solver.passes import Passes, SourcePasses
+from eigengame.solver.host_arrays import on_host
+from eigengame.solver.passes import Passes
 from eigengame.solver.raw_rows import RawRows
 from eigengame.solver.rounding import Rounding
 
@@ -106,9 +109,6 @@ def products(
     """
     exact = passes.in_float64(mean)
     place = exact.placement
-    if sparse_on_host(exact):
-        carry, batches = _summed_on_host(exact, block, mean, task)
-        return _products(exact, block, mean, largest, carry, batches)
     with jax.enable_x64(True):
         there = place.players(block)
         zero = np.zeros_like(block)
@@ -121,20 +121,7 @@ def products(
         )
         level = None if mean is None else place.replicated((block @ mean)[None, :])
         carry, batches = exact.fold(partial(_add, there, level), (tuple(start), 0), task=task)
-        sums = tuple(gather(leaf) for leaf in carry)
-    return _products(exact, block, mean, largest, sums, int(batches))
-
-
-def _products(
-    exact: Passes,
-    block: np.ndarray,
-    mean: np.ndarray | None,
-    largest: float,
-    sums: tuple[np.ndarray, ...],
-    batches: int,
-) -> Products:
-    """Return the products from the sums of a pass (`Sums`), which are on the host."""
-    images, scores, columns, weight, squares = sums
+        images, scores, columns, weight, squares = (gather(leaf) for leaf in carry)
     total = max(float(weight), np.finfo(float).tiny)
     centre, left, lengths2 = columns / total, 0.0, None
     values = np.maximum(np.sum(block * images, axis=1), 0)
@@ -169,51 +156,9 @@ def _add(
 ) -> tuple[Any, int]:
     """Add one batch. A named function, so that it can be sent to workers."""
     sums, batches = carry
+    if isinstance(rows, CSRRows):
+        return tuple(on_host(_added, rows, block, level, Sums(*sums))), batches + 1
     return _accumulate(rows, block, level, tuple(sums)), batches + 1
-
-
-def sparse_on_host(passes: Passes) -> bool:
-    """Return whether rows are sparse and in memory that SciPy reads: it is much faster than XLA on a CPU."""
-    alone = isinstance(passes, SourcePasses) and passes.placement.mesh is None
-    return alone and passes.source.sparse and jax.default_backend() == "cpu"
-
-
-def _summed_on_host(
-    exact: Passes, block: np.ndarray, mean: np.ndarray | None, task: str
-) -> tuple[tuple[np.ndarray, ...], int]:
-    """Return the sums of one pass over sparse rows by SciPy, and the number of batches."""
-    count, d = block.shape
-    # Features first, as the products have them.
-    start = (
-        np.zeros((d, count)),
-        np.zeros((count, 1)),
-        np.zeros((1, d)),
-        np.zeros(()),
-        np.zeros(()),
-    )
-    level = None if mean is None else (block @ mean)[None, :]
-    step = partial(_add_on_host, np.ascontiguousarray(block.T), level)
-    (directions, *others), batches = exact.fold(step, (start, 0), task=task)
-    return (np.ascontiguousarray(directions.T), *others), batches
-
-
-def _add_on_host(
-    block: np.ndarray, level: np.ndarray | None, carry: tuple[Any, int], rows: SparseRows, _: int
-) -> tuple[Any, int]:
-    """Add one batch of sparse rows; `block` has shape (d, K)."""
-    (directions, sums, columns, weight, squares), batches = carry
-    values, roots = rows.on_host()
-    scores = values @ block
-    if level is not None:
-        scores -= roots[:, None] * level
-    after = (
-        directions + values.T @ scores,
-        sums + (roots @ scores)[:, None],
-        columns + (values.T @ roots)[None, :],
-        weight + np.sum(roots**2),
-        squares + np.sum(np.square(values.data)),
-    )
-    return after, batches + 1
 
 
 @jit_without_autotune
@@ -238,23 +183,26 @@ def _accumulate(
 
 
 def _added(
-    rows: DenseRows | SparseRows, block: jax.Array, level: jax.Array | None, sums: Sums
+    rows: DenseRows | SparseRows | CSRRows, block: jax.Array, level: jax.Array | None, sums: Sums
 ) -> Sums:
     """Add rows in float64; `level` (1, K) are the scores of the mean, if rows are not centred."""
     constant, scores = rows.constant(), rows.scores(block)
+    xp = library_of(scores)
     if level is not None:
         scores = scores - constant * level
     return Sums(
         sums.directions + rows.directions(scores),
         sums.scores + row_product(scores, constant),
         sums.columns + rows.directions(constant),
-        sums.weight + jnp.sum(jnp.square(constant)),
+        sums.weight + xp.sum(xp.square(constant)),
         sums.squares + _squares(rows),
     )
 
 
-def _squares(rows: DenseRows | SparseRows) -> jax.Array:
+def _squares(rows: DenseRows | SparseRows | CSRRows) -> Any:
     """Return the sum of squares of all numbers."""
+    if isinstance(rows, CSRRows):
+        return np.sum(np.square(rows.values.data))
     if isinstance(rows, SparseRows):
         return jnp.sum(rows.weights[rows.row] * jnp.square(rows.entries))
     return jnp.sum(jnp.square(rows.values))

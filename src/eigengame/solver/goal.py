@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from eigengame.game.csr_rows import sums_of_rows
 from eigengame.sharding.gather import gather
 from eigengame.solver.certificate import Certificate
 from eigengame.solver.memory import device_bytes
@@ -101,13 +102,17 @@ def play_rounding(
     """
     mean, scatter = (gather(one).astype(np.float64) for one in (moments.mean, moments.scatter))
     columns = scatter + float(moments.weight) * mean**2
-    d, size = passes.source.shape[1], passes.size
+    source, size, batches = passes.source, passes.size, rows / passes.size
+    if passes.batches.on_host:
+        size, sums = sums_of_rows(size)
+        batches *= sums
     return Rounding.probable(
         dtype,
-        d,
+        source.shape[1],
         size,
-        rows / size,
+        batches,
         float(columns.sum()),
+        entries=(source.most_entries(1) or source.shape[1]) if source.sparse else None,
         largest=largest,
         feature=float(columns.max(initial=0)),
     )

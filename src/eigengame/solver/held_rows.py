@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy import sparse
 
+from eigengame.game.csr_rows import CSRRows
 from eigengame.game.rows import DenseRows
 from eigengame.game.sparse_rows import SparseRows
 from eigengame.solver.passes import Passes, SourcePasses
@@ -41,7 +42,7 @@ class HeldRows:
 
     Parameters
     ----------
-    parts : list of RawRows, DenseRows or SparseRows
+    parts : list of RawRows, DenseRows, SparseRows or CSRRows
         The batches of one pass.
     rows : int
         Rows with a weight above 0.
@@ -51,8 +52,10 @@ class HeldRows:
 
     def __init__(self, parts: list[Any], rows: int, width: int) -> None:
         self.parts, self.rows, self.width = parts, rows, width
-        scattered = isinstance(parts[0], SparseRows)
-        roots = [np.sqrt(part.weights) if scattered else part.roots for part in parts]
+        scattered = isinstance(parts[0], SparseRows | CSRRows)
+        roots = [
+            np.sqrt(part.weights) if isinstance(part, SparseRows) else part.roots for part in parts
+        ]
         self.roots = np.concatenate([np.asarray(one, np.float64) for one in roots])
         self.weight = float(np.sum(self.roots**2))
         self.on_device = jax.default_backend() != "cpu" and not scattered
@@ -87,7 +90,7 @@ class HeldRows:
         return self._entries is not None
 
     def entries(self) -> sparse.csc_array:
-        """Return all sparse rows in float64, without their weights."""
+        """Return all sparse rows in float64, multiplied by the roots of their weights."""
         assert self._entries is not None
         return self._entries
 
@@ -118,7 +121,7 @@ class HeldRows:
     def _columns(self, columns: slice) -> Iterator[Any]:
         """Iterate over these columns of the batches, in float64 and in the frame, multiplied by the roots."""
         if self._entries is not None:
-            yield self.roots[:, None] * self._entries[:, columns].toarray()
+            yield self._entries[:, columns].toarray()
             return
         for part in self.parts:
             values = part.values if self.on_device else np.asarray(part.values)
@@ -133,13 +136,16 @@ class HeldRows:
             yield values
 
 
-def _joined(parts: list[SparseRows], width: int) -> sparse.csc_array:
-    """Return all sparse rows, without weights, as one array that is sliced by columns."""
+def _joined(parts: list[SparseRows | CSRRows], width: int) -> sparse.csc_array:
+    """Return all sparse rows, multiplied by the roots of their weights, as one array that is sliced by columns."""
     blocks = [
-        sparse.coo_array(
-            (np.asarray(part.entries), (np.asarray(part.row), np.asarray(part.column))),
-            shape=(len(part.weights), width),
-        )
-        for part in parts
+        part.values if isinstance(part, CSRRows) else _scattered(part, width) for part in parts
     ]
     return sparse.vstack(blocks, format="csc")
+
+
+def _scattered(part: SparseRows, width: int) -> sparse.coo_array:
+    """Return rows in coordinate format, multiplied by the roots of their weights."""
+    row, column = np.asarray(part.row), np.asarray(part.column)
+    entries = np.asarray(part.entries) * np.sqrt(np.asarray(part.weights))[row]
+    return sparse.coo_array((entries, (row, column)), shape=(len(part.weights), width))

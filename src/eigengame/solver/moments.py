@@ -10,8 +10,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from eigengame.game.csr_rows import CSRRows
 from eigengame.game.rows import DenseRows
 from eigengame.game.sparse_rows import SparseRows
+from eigengame.linalg.library import library_of
 from eigengame.linalg.wide import rows_fit
 from eigengame.sharding.placement import ONE_DEVICE, Placement
 
@@ -57,8 +59,10 @@ def kept_moments(moments: Moments, place: Placement) -> Moments:
     )
 
 
-def batch_moments(rows: DenseRows | SparseRows) -> Moments:
+def batch_moments(rows: DenseRows | SparseRows | CSRRows) -> Moments:
     """Return the moments of one weighted batch."""
+    if isinstance(rows, CSRRows):
+        return _moments_of_csr(rows)
     if isinstance(rows, SparseRows):
         weights = rows.weights
         share = weights[rows.row] * rows.entries
@@ -70,6 +74,16 @@ def batch_moments(rows: DenseRows | SparseRows) -> Moments:
     weight = jnp.sum(weights)
     mean = sums / jnp.where(weight > 0, weight, 1)
     return Moments(weight, mean, jnp.maximum(squares - weight * jnp.square(mean), 0))
+
+
+def _moments_of_csr(rows: CSRRows) -> Moments:
+    """Return the moments of rows on the host, summed in float64 and rounded once."""
+    sums, squares = rows.column_sums()
+    weight = np.sum(np.square(rows.roots, dtype=np.float64))
+    mean = sums / (weight if weight > 0 else 1)
+    scatter = np.maximum(squares - weight * mean**2, 0)
+    dtype = rows.values.dtype
+    return Moments(*(np.asarray(one, dtype) for one in (weight, mean, scatter)))  # type: ignore[arg-type]
 
 
 def _column_sums(rows: DenseRows) -> tuple[jax.Array, jax.Array]:
@@ -102,9 +116,10 @@ def _column_squares(rows: DenseRows) -> jax.Array:
     return summed.directions(summed.constant())[0]
 
 
-def merge_moments(one: Moments, other: Moments, xp: Any = jnp) -> Moments:
-    """Return the moments of both sets of rows together, computed by `xp`: JAX or NumPy."""
+def merge_moments(one: Moments, other: Moments) -> Moments:
+    """Return the moments of both sets of rows together."""
     total = one.weight + other.weight
+    xp = library_of(total)
     share = other.weight / xp.where(total > 0, total, 1)
     step = other.mean - one.mean
     return Moments(

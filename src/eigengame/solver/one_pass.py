@@ -36,7 +36,7 @@ from eigengame.metrics import streak_of
 from eigengame.sharding.gather import any_distributed, gather
 from eigengame.solver.certificate import Certificate
 from eigengame.solver.goal import RISK
-from eigengame.solver.probe_products import probe_products
+from eigengame.solver.probe_products import probe_error, probe_products
 from eigengame.solver.probes import ProbeImages
 from eigengame.solver.stream import Stream, estimate
 
@@ -263,7 +263,7 @@ def probe_images(stream: Stream) -> ProbeImages | None:
     if stream.probes is None:
         return None
     draws, images = (gather(one).astype(np.float64) for one in stream.probes[:2])
-    return ProbeImages(draws, images, probe_products(stream).error)
+    return ProbeImages(draws, images, probe_error(stream))
 
 
 def _estimates(block: OnePassBlock, k: int) -> np.ndarray:

@@ -13,7 +13,7 @@ from eigengame.game.gram_space import cheaper_in_gram_space
 from eigengame.linalg.products import LONG_BATCH
 from eigengame.linalg.wide import LEAST_FEATURES, MOST_ROWS, MOST_WIDE, kernels_fit
 from eigengame.sharding.placement import ONE_DEVICE, Placement, choose_placement
-from eigengame.solver.batches import batches_in_memory
+from eigengame.solver.batches import batches_in_memory, csr_on_host
 from eigengame.solver.frame import Frame, frame_of
 from eigengame.solver.memory import MemoryUse, estimate_memory, refuse_unless_fits
 from eigengame.solver.options import CARRIED_PROBES, PROBES, REFINED_PROBES, Options
@@ -32,6 +32,9 @@ DEVICE_BATCH_BYTES = 2**31
 
 DEVICE_BATCHES = 8
 """Smallest number of batches of an array on a device, unless they have fewer than 1024 rows."""
+
+SPARSE_BATCH_BYTES = 2**28
+"""Largest batch of sparse rows on the host: its entries, and some arrays of scores."""
 
 MOST_PRECISE = 2**27
 """Largest size of players that are kept in float64 on the host: 1 GiB."""
@@ -165,6 +168,10 @@ def make_plan(
         options = _extra_for_kernels(options, k)
     players = options.players(k, d)
     batch = batch_rows(problem, (rows, d), players)
+    one_batch = not (remote or ragged) and _is_one_batch(problem, rows, batch)
+    if one_batch:
+        options = _extra_for_one_batch(options, k)
+        players = options.players(k, d)
     if ragged is not None and not source.sparse:
         batch = shared_size(ragged, LEAST_ROWS, batch)
     if placement is None:
@@ -185,7 +192,7 @@ def make_plan(
     space: Space = CARRIED if carried else "score"
     if not carried and not source.sparse and cheaper_in_gram_space(batch, players, d):
         space = "gram"
-    probes = _probes(options, route, players, d, carried=carried)
+    probes = _probes(options, route, players, d, carried=carried, one_batch=one_batch)
     plan = Plan(
         components=k,
         players=players,
@@ -321,13 +328,27 @@ def _extra_for_kernels(options: Options, k: int) -> Options:
     return replace(options, extra=together - k - int(options.center))
 
 
-def _probes(options: Options, route: str, players: int, d: int, *, carried: bool) -> int:
+def _is_one_batch(problem: Problem, rows: int | None, batch: int) -> bool:
+    """Return whether a batch holds all rows of sparse data in the memory of the host."""
+    source = problem.source
+    alone = problem.mesh is None and csr_on_host(ONE_DEVICE) and not source.slow
+    return source.sparse and alone and rows is not None and rows <= batch
+
+
+def _extra_for_one_batch(options: Options, k: int) -> Options:
+    """Return options with half as many extra players as components: there are no later rows to keep them for."""
+    return replace(options, extra=max(k // 2, 8)) if options.extra == "auto" else options
+
+
+def _probes(
+    options: Options, route: str, players: int, d: int, *, carried: bool, one_batch: bool = False
+) -> int:
     """Return the number of probes of the first pass."""
     if route != "remembered":
         return 0
     if options.probes != "auto":
         return options.probes
-    if options.passes == 1:
+    if options.passes == 1 and not one_batch:
         return CARRIED_PROBES if carried else PROBES
     # Players that are refined on the device have probes of their own.
     return 0 if carried or players * d > MOST_PRECISE else REFINED_PROBES
@@ -375,6 +396,8 @@ def batch_rows(problem: Problem, shape: tuple[int | None, int], players: int) ->
     most = max(2 * players, min(1024, fits), min(4096, LARGE_BATCH_BYTES // row))
     if _for_kernels(problem.source):
         return MOST_ROWS if n is None else min(MOST_ROWS, n)
+    if problem.source.sparse and problem.mesh is None and csr_on_host(ONE_DEVICE):
+        most = max(most, _sparse_rows_that_fit(problem, n, players))
     if problem.source.on_device and n is not None:
         # Rows that are on the device already. An update takes as long as many products, so that few large ones are
         # faster, and each of them forgets a little; but the first has no memory to begin with.
@@ -387,3 +410,18 @@ def batch_rows(problem: Problem, shape: tuple[int | None, int], players: int) ->
         64 if problem.source.on_device and most >= LONG_BATCH else 8,
     )
     return min(n, -(-even // unit) * unit)
+
+
+def _sparse_rows_that_fit(problem: Problem, n: int | None, players: int) -> int:
+    """Return the number of sparse rows of a batch on the host, or 0 if the number of their entries is unknown.
+
+    An update takes about $10 K^2d$ operations besides its products, which take $3K$ for each entry: few large
+    batches are faster.
+    """
+    entries = None if n is None else problem.source.most_entries(n)
+    if n is None or entries is None:
+        return 0
+    size = np.dtype(problem.options.dtype).itemsize
+    # Entries as read and as multiplied, with their columns; scores of players and of directions, twice.
+    row = entries / n * (2 * size + 4) + 8 * players * size
+    return int(SPARSE_BATCH_BYTES / row)

@@ -5,7 +5,8 @@ They are summed in float64 over blocks of features, so that arrays of any width 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import jax
@@ -52,15 +53,15 @@ class ProbeProducts(NamedTuple):
 def probe_products(stream: Stream) -> ProbeProducts:
     """Return the small matrices of a stream with probes, which is on one device."""
     with jax.enable_x64(True):
-        arrays = _Arrays.of(stream)
-        turn, tilt = _orthonormal(arrays)
-        if turn is None:
-            # Players that are not nearly orthonormal: they are few, or there are few features.
-            given = np.asarray(arrays.players, np.float64)
-            settled = orthonormal(given)
-            arrays, turn = arrays._replace(players=settled), np.eye(len(settled))
-            tilt = angular_error(given, settled)
+        arrays, turn, tilt = _with_orthonormal_players(stream)
         return _products(stream, arrays, turn, tilt)
+
+
+def probe_error(stream: Stream) -> float:
+    """Return the error of the products of a stream with probes, without the small matrices."""
+    with jax.enable_x64(True):
+        arrays, turn, _ = _with_orthonormal_players(stream)
+        return _errors(stream, arrays, turn)[1]
 
 
 class _Arrays(NamedTuple):
@@ -80,13 +81,28 @@ class _Arrays(NamedTuple):
         there = jax.default_backend() != "cpu" and isinstance(players, jax.Array)
         arrays = (players, *stream.probes[:2], stream.moments.mean, stream.moments.scatter)
         stay = there and players.size + 2 * stream.probes.draws.size > LARGE
-        return cls(*(one if stay else gather(one) for one in arrays))
+        found = cls(*(one if stay else gather(one) for one in arrays))
+        # One block is converted once, for all looks at it.
+        return next(found.blocks()) if players.shape[1] <= CERTIFIED_FEATURES else found
 
     def blocks(self) -> Iterator[_Arrays]:
         """Iterate over blocks of features, in float64."""
         for begin in range(0, self.players.shape[1], CERTIFIED_FEATURES):
             own = slice(begin, begin + CERTIFIED_FEATURES)
-            yield _Arrays(*(one[..., own].astype(np.float64) for one in self))
+            yield _Arrays(*(one[..., own].astype(np.float64, copy=False) for one in self))
+
+
+def _with_orthonormal_players(stream: Stream) -> tuple[_Arrays, np.ndarray, np.ndarray]:
+    """Return the arrays, the matrix (K, K) that makes the players orthonormal, and the angles of these (K,)."""
+    arrays = _Arrays.of(stream)
+    turn, tilt = _orthonormal(arrays)
+    if turn is None:
+        # Players that are not nearly orthonormal: they are few, or there are few features.
+        given = np.asarray(arrays.players, np.float64)
+        settled = orthonormal(given)
+        arrays, turn = arrays._replace(players=settled), np.eye(len(settled))
+        tilt = angular_error(given, settled)
+    return arrays, turn, tilt
 
 
 def _orthonormal(arrays: _Arrays) -> tuple[np.ndarray | None, np.ndarray]:
@@ -104,32 +120,43 @@ def _orthonormal(arrays: _Arrays) -> tuple[np.ndarray | None, np.ndarray]:
 
 
 def _products(stream: Stream, arrays: _Arrays, turn: np.ndarray, tilt: np.ndarray) -> ProbeProducts:
-    """Return the small matrices, by two more looks at the arrays."""
-    weight = float(stream.moments.weight)
-    sums: Any = None
-    trace, feature = 0.0, 0.0
-    for one in arrays.blocks():
-        players = turn @ one.players
-        columns = one.scatter + weight * one.mean**2
-        own = (
-            _product(one.draws, players),
-            _product(one.images, players),
-            (one.draws * one.images).sum(axis=1),
-            (one.draws**2).sum(axis=1),
-            players @ one.mean,
-            players**2 @ columns,
-        )
-        sums = own if sums is None else tuple(a + b for a, b in zip(sums, own, strict=True))
-        trace, feature = trace + float(columns.sum()), max(feature, float(columns.max()))
-    shares, inside, values, lengths2, mean, columns = (np.asarray(one) for one in sums)
+    """Return the small matrices, by three more looks at the arrays."""
+    along, error = _errors(stream, arrays, turn)
+    given = _summed(
+        (_product(one.draws, one.players), _product(one.images, one.players))
+        for one in arrays.blocks()
+    )
+    shares, inside = (np.asarray(one) @ turn.T for one in given)
     outside: Any = 0.0
     for one in arrays.blocks():
-        rest = one.images - inside @ (turn @ one.players)
+        rest = one.images - (inside @ turn) @ one.players
         outside = outside + _product(rest, rest)
     sizes, axes = eigh(np.asarray(outside))
+    root = axes * np.sqrt(np.maximum(sizes, 0))
+    return ProbeProducts(shares, inside, root, along, error, tilt)
+
+
+def _errors(stream: Stream, arrays: _Arrays, turn: np.ndarray) -> tuple[np.ndarray, float]:
+    """Return bounds on the errors of the products along each player (K,), and on all of them."""
+    weight, feature = float(stream.moments.weight), 0.0
+    parts = []
+    for one in arrays.blocks():
+        columns = one.scatter + weight * one.mean**2
+        players = turn @ one.players
+        parts.append(
+            (
+                (one.draws * one.images).sum(axis=1),
+                (one.draws**2).sum(axis=1),
+                players @ one.mean,
+                players**2 @ columns,
+                columns.sum(),
+            )
+        )
+        feature = max(feature, float(columns.max()))
+    values, lengths2, mean, columns, trace = map(np.asarray, _summed(parts))
     probes, strengths = stream.probes, gather(stream.state.memory.strengths).astype(np.float64)
     assert probes is not None
-    along, error = probe_errors(
+    return probe_errors(
         strengths,
         weight * mean**2,
         columns,
@@ -137,7 +164,7 @@ def _products(stream: Stream, arrays: _Arrays, turn: np.ndarray, tilt: np.ndarra
         values,
         rows=stream.rows,
         width=arrays.players.shape[1],
-        trace=trace,
+        trace=float(trace),
         feature=feature,
         largest=float(probes.largest),
         longest=int(probes.longest),
@@ -145,8 +172,11 @@ def _products(stream: Stream, arrays: _Arrays, turn: np.ndarray, tilt: np.ndarra
         chain=int(probes.chain),
         unit=float(probes.unit),
     )
-    root = axes * np.sqrt(np.maximum(sizes, 0))
-    return ProbeProducts(shares, inside, root, along, error, tilt)
+
+
+def _summed(parts: Iterable[tuple[Any, ...]]) -> tuple[Any, ...]:
+    """Return the sums of the parts of all blocks."""
+    return functools.reduce(lambda a, b: tuple(x + y for x, y in zip(a, b, strict=True)), parts)
 
 
 def _product(left: Any, right: Any) -> Any:

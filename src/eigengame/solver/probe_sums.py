@@ -13,8 +13,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from eigengame.game.csr_rows import CSRRows, sums_of_rows
 from eigengame.game.rows import SampleRows
 from eigengame.game.sparse_rows import SparseRows
+from eigengame.linalg.library import library_of
 from eigengame.linalg.products import full_product, row_product
 from eigengame.sharding.placement import ONE_DEVICE, Placement
 from eigengame.solver.moments import Moments
@@ -107,12 +109,14 @@ def add_batch(
         Whether M is about the mean.
     """
     scores = rows.pass_scores(sums.draws)
-    constant = rows.constant()
-    own_rows = jnp.count_nonzero(constant).astype(sums.longest.dtype)
+    constant, xp = rows.constant(), library_of(scores)
+    own_rows, parts = xp.asarray(xp.count_nonzero(constant)).astype(sums.longest.dtype), 1
+    if isinstance(rows, CSRRows):
+        own_rows, parts = sums_of_rows(int(own_rows))
     sums = sums._replace(
-        largest=jnp.maximum(sums.largest, _largest_row(rows)),
-        longest=jnp.maximum(sums.longest, own_rows),
-        chain=sums.chain + 1,
+        largest=xp.maximum(sums.largest, _largest_row(rows)),
+        longest=xp.maximum(sums.longest, own_rows),
+        chain=sums.chain + parts,
     )
     if not center:
         return sums._replace(images=rows.add_directions(sums.images, scores))
@@ -168,15 +172,18 @@ def common_probes(
 def _with_bridge(sums: ProbeSums, one: Moments, other: Moments) -> ProbeSums:
     """Return the sums with what the difference of two means adds: one more row."""
     total = one.weight + other.weight
-    weight = one.weight * (other.weight / jnp.where(total > 0, total, 1))
+    xp = library_of(total)
+    weight = one.weight * (other.weight / xp.where(total > 0, total, 1))
     step = (other.mean - one.mean)[None, :]
     images = sums.images + weight * full_product(sums.draws, step.T) * step
-    largest = jnp.maximum(sums.largest, weight * jnp.sum(jnp.square(step)))
+    largest = xp.maximum(sums.largest, weight * xp.sum(xp.square(step)))
     return sums._replace(images=images, largest=largest)
 
 
 def _largest_row(rows: SampleRows) -> jax.Array:
     """Return the largest sum of squares of a row."""
+    if isinstance(rows, CSRRows):
+        return rows.row_squares().max(initial=0).astype(rows.values.dtype)
     if isinstance(rows, SparseRows):
         squares = rows.weights[rows.row] * jnp.square(rows.entries)
         return jnp.max(jax.ops.segment_sum(squares, rows.row, rows.weights.shape[0]))

@@ -15,11 +15,13 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.linalg import eigh
 
+from eigengame.game.csr_rows import CSRRows
 from eigengame.game.krylov_round import residual_directions
 from eigengame.linalg.autotune import jit_without_autotune
 from eigengame.linalg.orthonormal import orthonormalise
 from eigengame.linalg.products import full_product, long_product, measured_product, row_product
 from eigengame.sharding.gather import gather
+from eigengame.solver.host_arrays import on_host
 from eigengame.solver.passes import Passes
 
 
@@ -53,6 +55,8 @@ def image(
     Scores are centred before the second product: then an error of the mean enters by its square only, and products
     have no large common part to round.
     """
+    if passes.batches.on_host:
+        return _image_on_host(passes, np.asarray(block), mean, task)
     # Committed to the devices of the block: otherwise the first two batches would compile twice.
     total = jnp.zeros_like(block, device=block.sharding)
     if mean is None:
@@ -60,6 +64,20 @@ def image(
     level, sums = _level(mean, block)
     total, sums = passes.fold(partial(_add_centred, block, level), (total, sums), task=task)
     return _about(mean, total, sums)
+
+
+def _image_on_host(passes: Passes, block: Any, mean: jax.Array | None, task: str) -> Any:
+    """Version of `image` for sparse rows on the host: nothing is compiled."""
+    total = np.zeros_like(block)
+    if mean is None:
+        found = passes.fold(partial(_add, block), total, task=task)
+    else:
+        centre: Any = np.asarray(mean)
+        level, sums = full_product(centre[None, :], block.T), np.zeros_like(block[:, :1])
+        found, sums = passes.fold(partial(_add_centred, block, level), (total, sums), task=task)
+        found = found - sums * centre[None, :]
+    # A pass that was read from a checkpoint is in the other order, in which products may be rounded otherwise.
+    return np.ascontiguousarray(found)
 
 
 @jit_without_autotune
@@ -76,6 +94,8 @@ def _about(mean: jax.Array, total: jax.Array, sums: jax.Array) -> jax.Array:
 
 def _add(block: jax.Array, total: jax.Array, rows: Any, _: int) -> jax.Array:
     """Add one batch. A named function, so that it can be sent to workers."""
+    if isinstance(rows, CSRRows):
+        return on_host(_add_product, rows, block, total)
     return _accumulate(rows, block, total)
 
 
@@ -83,23 +103,27 @@ def _add_centred(
     block: jax.Array, level: jax.Array, carry: tuple[jax.Array, jax.Array], rows: Any, _: int
 ) -> tuple[jax.Array, jax.Array]:
     """Add one batch about the mean."""
+    if isinstance(rows, CSRRows):
+        return on_host(_add_centred_product, rows, block, level, *carry)
     return _accumulate_centred(rows, block, level, *carry)
 
 
-@jit_without_autotune
-def _accumulate(rows: Any, block: jax.Array, total: jax.Array) -> jax.Array:
+def _add_product(rows: Any, block: jax.Array, total: jax.Array) -> jax.Array:
     """Add the part of M W of one batch."""
     return rows.add_directions(total, rows.pass_scores(block))
 
 
-@jit_without_autotune
-def _accumulate_centred(
+def _add_centred_product(
     rows: Any, block: jax.Array, level: jax.Array, total: jax.Array, sums: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
     """Add the part of M W of one batch by centred scores, and the sums of these."""
     constant = rows.constant()
     scores = rows.pass_scores(block) - constant * level
     return rows.add_directions(total, scores), sums + row_product(scores, constant)
+
+
+_accumulate = jit_without_autotune(_add_product)
+_accumulate_centred = jit_without_autotune(_add_centred_product)
 
 
 def measure(passes: Passes, players: jax.Array, mean: jax.Array | None) -> Refined:

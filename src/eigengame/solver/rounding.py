@@ -132,6 +132,7 @@ class Rounding:
         batches: float,
         trace: float,
         *,
+        entries: int | None = None,
         largest: float | None = None,
         feature: float | None = None,
     ) -> Rounding:
@@ -147,12 +148,16 @@ class Rounding:
         batches : float
             Number of batches.
         trace : float
+        entries : int, optional
+            Largest number of entries of a sparse row. A score is the sum over these, one after the other.
         largest, feature : float, optional
             Largest sum of squares of a row, and of a feature. If no row or feature has a large share of all
             squares, the norm of many independent errors is close to its expectation (see `probe_errors`).
         """
         unit = unit_roundoff(dtype)
-        width = d if d < LONG else d / CHUNKS + CHUNKS
+        width: float = d if d < LONG else d / CHUNKS + CHUNKS
+        if entries is not None:
+            width = min(entries, d)
         by_row = by_feature = LAMBDA
         if trace > 0 and largest is not None:
             by_row = min(LAMBDA, _excess(max(batches, 1) * largest / trace))

@@ -19,6 +19,7 @@ import numpy as np
 from eigengame.algorithms import Remembered
 from eigengame.algorithms.in_gram_space import REMEASURED, current_overlaps
 from eigengame.algorithms.remembered import RememberedState
+from eigengame.game.csr_rows import CSRRows
 from eigengame.game.rows import DenseRows
 from eigengame.linalg import offload
 from eigengame.linalg.autotune import jit_without_autotune
@@ -27,6 +28,7 @@ from eigengame.linalg.orthonormal import reorthonormalise, whiten
 from eigengame.linalg.products import full_product
 from eigengame.linalg.wide import overlaps_of
 from eigengame.sharding.placement import ONE_DEVICE, Placement
+from eigengame.solver.host_arrays import on_device, on_host
 from eigengame.solver.moments import (
     Moments,
     add_moments,
@@ -98,7 +100,11 @@ def take(
     game: Remembered, stream: Stream, rows: Any, count: int, placement: Placement = ONE_DEVICE
 ) -> Stream:
     """Return the game after one more batch, with `count` rows of a weight above 0."""
-    after = _step(game, placement, rows, stream.state, stream.moments, stream.probes)
+    now = stream.state, stream.moments, stream.probes
+    if isinstance(rows, CSRRows):
+        after = on_device(on_host(partial(_step_on_host, game), rows, *now))
+    else:
+        after = _step(game, placement, rows, *now)
     state, moments, probes, components = after
     return _after(stream._replace(probes=probes), state, moments, count, lambda: components)
 
@@ -126,6 +132,26 @@ def _step(
     state, _ = game.update(rows, state)
     state = placement.constrain_state(state)
     return state, kept_moments(moments, placement), probes, game.components(state)
+
+
+def _step_on_host(
+    game: Remembered,
+    rows: CSRRows,
+    state: RememberedState,
+    moments: Moments,
+    probes: ProbeSums | None,
+) -> tuple[RememberedState, Moments, ProbeSums | None, jax.Array]:
+    """Version of `_step` for sparse rows on the host."""
+    if game.forget != 1:
+        game.fade(rows, moments.weight.dtype)  # raises: it takes dense rows
+    own = batch_moments(rows)
+    if probes is not None:
+        probes = add_batch(probes, rows, moments, own, center=game.center)
+    moments = merge_moments(moments, own)
+    if np.isfinite(own.scatter).all():
+        # Otherwise the pass ends with an error, and NumPy has no eigenvectors of NaN.
+        state, _ = game.update(replace(rows, mean=own.mean), state)
+    return state, moments, probes, game.components(state)
 
 
 def _after(
