@@ -168,8 +168,7 @@ def make_plan(
         options = _extra_for_kernels(options, k)
     players = options.players(k, d)
     batch = batch_rows(problem, (rows, d), players)
-    one_batch = not (remote or ragged) and _is_one_batch(problem, rows, batch)
-    if one_batch:
+    if not (remote or ragged) and _is_one_batch(problem, rows, batch):
         options = _extra_for_one_batch(options, k)
         players = options.players(k, d)
     if ragged is not None and not source.sparse:
@@ -192,7 +191,7 @@ def make_plan(
     space: Space = CARRIED if carried else "score"
     if not carried and not source.sparse and cheaper_in_gram_space(batch, players, d):
         space = "gram"
-    probes = _probes(options, route, players, d, carried=carried, one_batch=one_batch)
+    probes = _probes(options, route, players, d, carried=carried)
     plan = Plan(
         components=k,
         players=players,
@@ -340,15 +339,13 @@ def _extra_for_one_batch(options: Options, k: int) -> Options:
     return replace(options, extra=max(k // 2, 8)) if options.extra == "auto" else options
 
 
-def _probes(
-    options: Options, route: str, players: int, d: int, *, carried: bool, one_batch: bool = False
-) -> int:
+def _probes(options: Options, route: str, players: int, d: int, *, carried: bool) -> int:
     """Return the number of probes of the first pass."""
     if route != "remembered":
         return 0
     if options.probes != "auto":
         return options.probes
-    if options.passes == 1 and not one_batch:
+    if options.passes == 1:
         return CARRIED_PROBES if carried else PROBES
     # Players that are refined on the device have probes of their own.
     return 0 if carried or players * d > MOST_PRECISE else REFINED_PROBES
