@@ -99,7 +99,9 @@ class Tally:
             if verdict.detail == "other rows":
                 self.counts[name, "other rows"] += 1
             if verdict.kind not in KINDS[:2]:
-                words = re.sub(r"\d+", "#", f"{verdict.kind}: {verdict.detail}")[:160]
+                words = " ".join(re.sub(r"\d+", "#", f"{verdict.kind}: {verdict.detail}").split())[
+                    :160
+                ]
                 self.examples.setdefault((name, words), []).append(case)
 
     @property

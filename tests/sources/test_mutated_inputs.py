@@ -13,8 +13,11 @@ from benchmarks.mutations import mutate
 
 FORMATS = list(MAKERS)
 
-UPSTREAM = ("crashed: exit code -# what(): Definition level histogram", "timed out")
-"""Defects of libraries that read damaged metadata in compiled code; see docs/promises.md."""
+UPSTREAM = {
+    "parquet": "crashed: exit code -# what(): Definition level histogram size mismatch",
+    **dict.fromkeys(("hdf5", "hdf5 10x", "h5ad", "h5ad csr", "h5ad csc"), "timed out"),
+}
+"""Defects of pyarrow and libhdf5, which read damaged metadata in compiled code; see docs/promises.md."""
 
 
 @pytest.fixture(scope="module")
@@ -94,6 +97,6 @@ def _run(cases, seed=0):
     bad = {
         (name, words): found
         for (name, words), found in tally.examples.items()
-        if not words.startswith(UPSTREAM)
+        if name not in UPSTREAM or not words.startswith(UPSTREAM[name])
     }
     assert not bad, f"seed {seed}: {tally.report()}"
