@@ -19,6 +19,7 @@ from eigengame.dask.engine import engine_for
 from eigengame.estimator import merging
 from eigengame.estimator.callbacks import CallbackSupport, callback_watchers, with_callbacks
 from eigengame.estimator.fitted import FittedPCA
+from eigengame.estimator.genotypes import joined_ids, sample_ids
 from eigengame.estimator.inputs import SMALL, checked_source, checked_weights, in_precision
 from eigengame.estimator.resume import open_checkpoint
 from eigengame.preparation import preparation_of
@@ -109,6 +110,11 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
         Bound on the error of each component.
     outcome_ : Outcome
         How the fit ended: `.status`, `.route`, `.passes`, and `.advice` on what to change.
+    snps_ : Snps or None
+        For genotypes: `ids`, `alleles` ("A/G": the counted and the other one) and `positions` ("1:828418").
+    sample_ids_ : array of shape (n_samples_seen_, 2) or None
+        For genotypes: FID and IID of the individuals. Model files contain them; set it to None before you save a
+        model that must not.
     layers_ : Layers or None
         Layers of a fit on `eigengame.activations`: ``layers_.cut(components_)`` splits components by layer.
 
@@ -220,6 +226,7 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
         self._source = source.fingerprint()
         self._preparation = preparation_of(source)
         self.layers_ = source.layers
+        self.sample_ids_ = sample_ids(source)
         return self
 
     def _fit(self, problem: Problem, executor: Executor, watchers: Sequence[Watcher]) -> Result:
@@ -291,6 +298,8 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
             refuse_unless_counted(source.name, stream.rows, stream.moments.weight)
             stream = streams.gathered(stream, d, plan.placement)
             self._set_result(result_of(found_in_stream(stream, options), options, frame))
+        ids = sample_ids(source)
+        self.sample_ids_ = ids if first else joined_ids(self.sample_ids_, ids)
         if first:
             self._began = parameters.accumulated(given)
             self._preparation = preparation_of(source)
@@ -358,6 +367,7 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
         for name in (
             "n_features_in_",
             "_alleles",
+            "_positions",
             "_began",
             "_preparation",
             "_sklearn_output_config",
@@ -366,6 +376,7 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
                 setattr(merged, name, getattr(self, name))
         if names is not None:
             merged.feature_names_in_ = names
+        merged.sample_ids_ = joined_ids(self.sample_ids_, other.sample_ids_)
         merged.layers_ = self.layers_ if self.layers_ is not None else other.layers_
         with _precision(np.promote_types(mine.options.dtype, theirs.options.dtype)):
             merged._set_result(merging.merge_results(mine, theirs, order))

@@ -17,6 +17,7 @@ from scipy.sparse import issparse
 from eigengame.sources._base import DEVICE_BUFFERS as DEVICE_BUFFERS
 from eigengame.sources._base import Block as Block
 from eigengame.sources._base import ColumnWarning as ColumnWarning
+from eigengame.sources._base import GenotypeWarning as GenotypeWarning
 from eigengame.sources._base import InOrder as InOrder
 from eigengame.sources._base import RandomAccess as RandomAccess
 from eigengame.sources._base import Source as Source
@@ -82,7 +83,7 @@ def as_source(data: Any, **options: Any) -> Source:
     ----------
     data : Source, array, sparse matrix, data frame, dataset, path, list of paths, or iterable of arrays
         Paths can be files or folders, and for most formats fsspec addresses. `FILES` lists the supported
-        endings. The rows of several paths are concatenated.
+        endings; a PLINK prefix stands for its `.bed` file. The rows of several paths are concatenated.
     **options
         Options of the format, for example `key="layers/counts"` or `columns=["a", "b"]`.
     """
@@ -92,8 +93,9 @@ def as_source(data: Any, **options: Any) -> Source:
             raise UnknownOption(f"{data.name} is a source already: give {given} when it is opened.")
         return data
     if isinstance(data, (str, os.PathLike)):
-        source = _open_path(os.fspath(data), options)
-        source.opened_from = (_absolute(os.fspath(data)), options)
+        path = _with_bed(os.fspath(data))
+        source = _open_path(path, options)
+        source.opened_from = (_absolute(path), options)
         return source
     if issparse(data):
         return _open("sparse:SparseSource", data, {"name": "X"} | options)
@@ -120,6 +122,16 @@ def library_of(data: Any) -> str | None:
     """Return the library in `OBJECTS` that defines the class of an object, or one of its base classes."""
     libraries = (kind.__module__.split(".")[0] for kind in type(data).__mro__)
     return next((library for library in libraries if library in OBJECTS), None)
+
+
+def _with_bed(path: str) -> str:
+    """Return the `.bed` file of a PLINK prefix, or of its `.bim` or `.fam` file; other paths are not changed."""
+    if is_remote(path) or _opener_of(path) is not None:
+        return path
+    stem, ending = os.path.splitext(path)
+    if ending in (".bim", ".fam") and os.path.isfile(f"{stem}.bed"):
+        return f"{stem}.bed"
+    return f"{path}.bed" if not os.path.exists(path) and os.path.isfile(f"{path}.bed") else path
 
 
 def _open_path(path: str, options: dict[str, Any]) -> Source:

@@ -7,8 +7,9 @@ fit, the file is decoded once and kept in memory.
 
 from __future__ import annotations
 
+import copy
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +29,8 @@ MAGIC = b"\x6c\x1b"
 class BedSource(RandomAccess):
     """Rows of a `.bed` file with its `.bim` and `.fam`: the number of copies of the first allele.
 
-    Blocks are float32: 0, 1, 2, or NaN for a missing call. Names and alleles of the SNPs come from the
-    `.bim`. A model keeps them, and refuses files with other SNPs or alleles. Ids of the individuals come from
-    the `.fam`.
+    Blocks are float32: 0, 1, 2, or NaN for a missing call. Names, alleles and positions of the SNPs come from
+    the `.bim`. A model keeps them, and aligns other files with them. Ids of the individuals come from the `.fam`.
 
     Parameters
     ----------
@@ -43,6 +43,9 @@ class BedSource(RandomAccess):
         Defaults to the path.
     """
 
+    feature_names: list[str]
+    positions: list[str]
+
     def __init__(
         self, path: str | os.PathLike[str], memory: int = MEMORY, name: str | None = None
     ) -> None:
@@ -54,11 +57,13 @@ class BedSource(RandomAccess):
         self.feature_names = [fields[1] for fields in snps]
         if all(len(fields) >= 6 for fields in snps):
             self.alleles = [f"{fields[4]}/{fields[5]}" for fields in snps]
+        self.positions = [f"{one[0]}:{one[3] if len(one) > 3 else 0}" for one in snps]
         rows, features = len(_read_table(self._path, ".fam", "individuals")), len(snps)
         self.shape, self.dtype = (rows, features), np.dtype(np.float32)
         _check_size(self._path, rows, features)
         self._bed = open_bed(self._path, iid_count=rows, sid_count=features)
-        self._stripe_rows = max(1, memory // features)
+        self._snps: np.ndarray | None = None
+        self._memory, self._stripe_rows = memory, max(1, memory // features)
         self._stripe = (0, np.empty((0, features), np.int8))
 
     def read(self, begin: int, end: int) -> np.ndarray:
@@ -70,6 +75,20 @@ class BedSource(RandomAccess):
         as_numbers[:3] = (0, 1, 2)
         return as_numbers[calls[begin - first : end - first].view(np.uint8)]
 
+    def only(self, snps: np.ndarray) -> BedSource:
+        """Return a source of the calls of some SNPs only, by their positions in the file, in this order."""
+        chosen = copy.copy(self)
+        if np.array_equal(snps, np.arange(self.shape[1])):
+            return chosen
+        chosen._snps, chosen.opened_from = np.asarray(snps), None
+        chosen.shape = (self.shape[0], len(snps))
+        chosen.feature_names = [self.feature_names[i] for i in snps]
+        chosen.alleles = None if self.alleles is None else [self.alleles[i] for i in snps]
+        chosen.positions = [self.positions[i] for i in snps]
+        chosen._stripe_rows = max(1, self._memory // max(len(snps), 1))
+        chosen._stripe = (0, np.empty((0, len(snps)), np.int8))
+        return chosen
+
     def _decode_stripe(self, begin: int, end: int) -> tuple[int, np.ndarray]:
         """Return the first row and the calls of a stripe that contains these rows."""
         rows = self.shape[0]
@@ -78,15 +97,21 @@ class BedSource(RandomAccess):
         last = min(first + max(self._stripe_rows, end - begin), rows)
         self._stripe = (0, self._stripe[1][:0].copy())  # free the old stripe before the next one
         try:
-            return first, self._bed.read(np.s_[first:last, :], dtype="int8", order="C")
+            snps = slice(None) if self._snps is None else self._snps
+            return first, self._bed.read((np.s_[first:last], snps), dtype="int8", order="C")
         except (OSError, ValueError) as error:
             raise SourceError(
                 f"{self.name}: individuals {first} to {last} cannot be read ({error}): it is damaged."
             ) from error
 
-    def row_ids(self) -> list[str]:
+    def row_ids(self) -> Sequence[str]:
         """Return the ids of the individuals (IID)."""
-        return [fields[1] for fields in _read_table(self._path, ".fam", "individuals")]
+        return self.id_columns()["IID"]
+
+    def id_columns(self) -> dict[str, Sequence[str]]:
+        """Return the family ids (FID) and the ids within the family (IID) of the individuals."""
+        people = _read_table(self._path, ".fam", "individuals")
+        return {"FID": [one[0] for one in people], "IID": [one[1] for one in people]}
 
     def fingerprint(self) -> dict[str, Any]:
         """Return shape, dtype, and size and time of the three files."""
