@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from eigengame.cli.errors import print_message
 from eigengame.cli.estimator_options import EstimatorOptions
 from eigengame.cli.progress_display import make_watchers
 
@@ -78,6 +80,8 @@ def fit_source(
 ) -> Any:
     """Fit an `EigenGamePCA` to a source, with a checkpoint if the options name a folder."""
     from eigengame import Checkpoint, EigenGamePCA
+    from eigengame.estimator.genotypes import without_standardisation
+    from eigengame.sources import GenotypeWarning
 
     use_compilation_cache()
     if k is None:
@@ -87,4 +91,9 @@ def fit_source(
     checkpoint = None
     if run.checkpoint is not None:
         checkpoint = Checkpoint(run.checkpoint, run.checkpoint_every, run.trust_source)
-    return pca.fit(source, checkpoint=checkpoint, progress=progress)
+    text = without_standardisation(source)
+    if text is not None:
+        print_message(text)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", GenotypeWarning)  # printed above
+        return pca.fit(source, checkpoint=checkpoint, progress=progress)

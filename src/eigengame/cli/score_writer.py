@@ -144,6 +144,9 @@ WRITERS = {
     ".zarr": _zarr,
 }
 
+TABLES = (".csv", ".tsv", ".eigenvec", ".parquet")
+"""Formats with columns for the ids of rows."""
+
 
 def _convert_read_errors(blocks: Blocks) -> Blocks:
     """Yield the blocks, and raise errors of reading as SourceError, to tell them from errors of writing."""
