@@ -17,9 +17,10 @@ from .conftest import ROWS, K
 def read(path):
     if path.suffix == ".npy":
         return np.load(path)
-    if path.suffix == ".csv":
-        assert path.read_text().splitlines()[0] == "pc1,pc2,pc3"
-        return np.loadtxt(path, delimiter=",", skiprows=1, ndmin=2)
+    if path.suffix in (".csv", ".tsv"):
+        delimiter = "," if path.suffix == ".csv" else "\t"
+        assert path.read_text().splitlines()[0].split(delimiter) == ["pc1", "pc2", "pc3"]
+        return np.loadtxt(path, delimiter=delimiter, skiprows=1, ndmin=2)
     if path.suffix == ".zarr":
         return pytest.importorskip("zarr").open_array(str(path), mode="r")[:]
     table = pytest.importorskip("pyarrow.parquet").read_table(path)
@@ -27,7 +28,7 @@ def read(path):
     return np.column_stack([column.to_numpy() for column in table.columns])
 
 
-@pytest.fixture(params=[".npy", ".csv", ".parquet", ".zarr"])
+@pytest.fixture(params=[".npy", ".csv", ".tsv", ".parquet", ".zarr"])
 def ending(request):
     needs = {".parquet": "pyarrow", ".zarr": "zarr"}.get(request.param)
     if needs is not None:
@@ -55,7 +56,7 @@ def test_scores_are_written_block_by_block(tmp_path, ending):
 def test_no_rows_give_an_empty_file(tmp_path, ending):
     target = tmp_path / f"scores{ending}"
     assert write_scores(target, iter([]), 3) == 0
-    if ending != ".csv":
+    if ending not in (".csv", ".tsv"):
         assert read(target).shape == (0, 3)
 
 
@@ -75,7 +76,7 @@ def test_a_read_error_leaves_the_old_file(tmp_path, ending):
 
 
 def test_a_full_disk_is_reported_and_leaves_no_file(tmp_path, ending, monkeypatch):
-    def full(draft, blocks, names):
+    def full(draft, blocks, names, ids):
         draft.mkdir() if ending == ".zarr" else draft.touch()
         raise OSError(28, "No space left on device")
 

@@ -76,11 +76,12 @@ class BedSource(RandomAccess):
         return as_numbers[calls[begin - first : end - first].view(np.uint8)]
 
     def only(self, snps: np.ndarray) -> BedSource:
-        """Return a source of the calls of some SNPs only, by their positions in the file, in this order."""
+        """Return a source of the calls of some SNPs only, by their positions in this one, in this order."""
         chosen = copy.copy(self)
         if np.array_equal(snps, np.arange(self.shape[1])):
             return chosen
-        chosen._snps, chosen.opened_from = np.asarray(snps), None
+        places = np.asarray(snps) if self._snps is None else self._snps[snps]
+        chosen._snps, chosen.opened_from = places, None
         chosen.shape = (self.shape[0], len(snps))
         chosen.feature_names = [self.feature_names[i] for i in snps]
         chosen.alleles = None if self.alleles is None else [self.alleles[i] for i in snps]
