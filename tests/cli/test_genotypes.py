@@ -118,3 +118,23 @@ def test_an_eigenvec_needs_ids(run, files, data):
     done = run("transform", rows, data, "-o", "x.eigenvec")
     assert (done.code, "has no ids of its rows" in done.err) == (1, True)
     assert not Path("x.eigenvec").exists()
+
+
+def test_scores_of_new_individuals_are_corrected_for_shrinkage(run, folder, model):
+    done = run("transform", model, folder / "reference", "--correct-shrinkage", "-q")
+    assert (done.code, "60 of 60 individuals are in the fit" in done.err) == (1, True)
+    new = write_bed(folder / "new.bed", population(3), IDS, ALLELES)
+    # Three groups span two directions.
+    assert np.isnan(EigenGamePCA.load(model).score_shrinkage()).tolist() == [False, False, True]
+    done = run("transform", model, new, "--correct-shrinkage", "-q")
+    assert (done.code, "components 3 are within the noise" in done.err) == (1, True)
+    two = folder / "two.safetensors"
+    options = ("-k", 2, "--algorithm", "exact", "--genotypes", "-q", "-o", two, "--force")
+    assert run("fit", folder / "reference", *options).code == 0
+    pca = EigenGamePCA.load(two)
+    factors = pca.score_shrinkage()
+    done = run("transform", two, new, "--correct-shrinkage", "-o", "x.npy", "-q", "--json")
+    assert json.loads(done.out)["shrinkage"] == factors.tolist()
+    assert factors.max() < 1
+    expected = pca.transform(new) / factors
+    np.testing.assert_allclose(np.load("x.npy"), expected, rtol=1e-5)

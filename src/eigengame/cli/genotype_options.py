@@ -46,3 +46,28 @@ def align_genotypes(source: Any, model: Any, options: GenotypeOptions) -> Any:
     aligned = model.align(source, intersect=options.intersect, ambiguous=options.ambiguous)
     print_message(str(aligned.alignment))
     return aligned
+
+
+def shrinkage_of(model: Any, source: Any) -> Any:
+    """Return the shrinkage of each score; raise if it is not known, or if rows are those of the fit."""
+    import numpy as np
+
+    from eigengame.estimator.genotypes import sample_ids
+
+    known, new = model.sample_ids_, sample_ids(source)
+    if known is not None and new is not None:
+        fitted = set(map(tuple, known))
+        shared = sum(tuple(one) in fitted for one in new)
+        if shared:
+            raise ValueError(
+                f"--correct-shrinkage: {shared} of {len(new)} individuals are in the fit, whose scores are not "
+                "shrunk: give the others only."
+            )
+    factors = model.score_shrinkage()
+    unknown = [str(i + 1) for i in np.flatnonzero(np.isnan(factors))]
+    if unknown:
+        raise ValueError(
+            f"--correct-shrinkage: components {', '.join(unknown)} are within the noise, so that their shrinkage "
+            "is not known: fit fewer components."
+        )
+    return factors

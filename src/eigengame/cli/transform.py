@@ -9,7 +9,7 @@ import typer
 
 from eigengame.cli.data_options import DataOptions, open_for_model
 from eigengame.cli.errors import handle_errors
-from eigengame.cli.genotype_options import GenotypeOptions, align_genotypes
+from eigengame.cli.genotype_options import GenotypeOptions, align_genotypes, shrinkage_of
 from eigengame.cli.options import Data, Force, Json, ModelFile, Quiet, option_group
 from eigengame.cli.output import print_json
 from eigengame.cli.output_paths import check_output_path, data_stem
@@ -39,6 +39,14 @@ def transform(
             help="The .npy, .csv, .tsv, .parquet, .zarr or .eigenvec file to write. Default: DATA-scores.npy.",
         ),
     ] = None,
+    correct_shrinkage: Annotated[
+        bool,
+        typer.Option(
+            "--correct-shrinkage",
+            help="Divide scores by the expected shrinkage: for rows that are not in the fit, if features "
+            "outnumber rows.",
+        ),
+    ] = False,
     force: Force = False,
     quiet: Quiet = False,
     json: Json = False,
@@ -61,12 +69,16 @@ def transform(
         raise ValueError(
             f"{target}: {data} has no ids of its rows, which this format needs: write .tsv."
         )
+    factors = shrinkage_of(pca, source) if correct_shrinkage else None
     blocks = pca.transform_blocks(source, block_rows(source.shape[1]))
+    if factors is not None:
+        blocks = (block / factors.astype(block.dtype) for block in blocks)
     with with_row_count(blocks, source.shape[0], quiet) as counted:
         rows = write_scores(target, counted, pca.n_components_, ids)
     if json:
         facts = {"model": model, "data": data, "output": target, "ids": list(ids)}
         alignment = getattr(source, "alignment", None)
+        facts["shrinkage"] = None if factors is None else factors.tolist()
         facts["alignment"] = None if alignment is None else alignment.counts()
         print_json(facts | {"rows": rows, "components": pca.n_components_})
         return

@@ -14,6 +14,7 @@ from eigengame import model_file
 from eigengame.dask.lazy import lazy_rows, lazy_scores
 from eigengame.estimator.genotypes import align, alignment_of, least_squares
 from eigengame.estimator.inputs import checked_array, checked_source, is_lazy, is_other, to_numpy
+from eigengame.estimator.shrinkage import shrinkage_factors
 from eigengame.model import Model
 from eigengame.preparation import Preparation
 from eigengame.solver.result import Result
@@ -112,6 +113,29 @@ class FittedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         """
         check_is_fitted(self)
         return align(self, as_source(X), intersect=intersect, ambiguous=ambiguous)
+
+    def score_shrinkage(self) -> np.ndarray:
+        r"""Return by how much the scores of new rows are smaller than those of the fit, shape (n_components_,).
+
+        With more features than rows, components fit a part of the noise of their rows, and scores of other rows are
+        too close to 0. ``pca.transform(new) / pca.score_shrinkage()`` corrects that; scores of the rows of the fit
+        need no correction. The factors are $\rho_i = (\ell_i - 1) / (\ell_i - 1 + \gamma)$ of the spiked covariance
+        model (Lee, Zou and Wright, 2010), for $\gamma$ features per row; see `eigengame.estimator.shrinkage`.
+
+        They are asymptotic, and assume noise of equal variance in all directions, and that all components above the
+        noise were fitted. Correlated features, such as SNPs in linkage disequilibrium, increase the shrinkage:
+        prune them first. A component that the noise alone could explain has NaN.
+        """
+        check_is_fitted(self)
+        assert self._result is not None
+        if self._result.options.forget < 1:
+            raise ValueError(
+                f"forget={self._result.options.forget}: the shrinkage is known for rows of equal weight only."
+            )
+        features = int(np.count_nonzero(self.var_ > 0))
+        freedom = self.n_samples_seen_ - bool(self.center)
+        total = float(np.sum(self.var_, dtype=np.float64))
+        return shrinkage_factors(self.explained_variance_, total, features, freedom)[0]
 
     @property
     def snps_(self) -> Snps | None:
