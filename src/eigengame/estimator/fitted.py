@@ -134,7 +134,8 @@ class FittedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             )
         features = int(np.count_nonzero(self.var_ > 0))
         freedom = self.n_samples_seen_ - bool(self.center)
-        total = float(np.sum(self.var_, dtype=np.float64))
+        # Not the sum of `var_`, which is divided by the number of rows.
+        total = float(np.sum(self.explained_variance_) / np.sum(self.explained_variance_ratio_))
         return shrinkage_factors(self.explained_variance_, total, features, freedom)[0]
 
     @property
