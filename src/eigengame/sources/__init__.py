@@ -54,8 +54,12 @@ FILES = {
     ".tsv.gz": "csv:CsvSource",
     ".txt": "csv:CsvSource",
     ".bed": "plink:BedSource",
+    ".pgen": "pgen:PgenSource",
 }
 """Functions that open a path, by its ending. The longest matching ending is used."""
+
+PLINK = {".bim": ".bed", ".fam": ".bed", ".pvar": ".pgen", ".psam": ".pgen"}
+"""Files beside genotypes, and the ending of the genotypes."""
 
 OBJECTS = {
     "pandas": "frames:from_frame",
@@ -72,7 +76,7 @@ OBJECTS = {
 }
 """Functions that open an object, by the library of its class."""
 
-PACKAGES = {"PIL": "pillow", "bed_reader": "bed-reader"}
+PACKAGES = {"PIL": "pillow", "bed_reader": "bed-reader", "pgenlib": "Pgenlib"}
 """Libraries whose package on PyPI has another name."""
 
 
@@ -83,7 +87,7 @@ def as_source(data: Any, **options: Any) -> Source:
     ----------
     data : Source, array, sparse matrix, data frame, dataset, path, list of paths, or iterable of arrays
         Paths can be files or folders, and for most formats fsspec addresses. `FILES` lists the supported
-        endings; a PLINK prefix stands for its `.bed` file. The rows of several paths are concatenated.
+        endings; a PLINK prefix stands for its `.bed` or `.pgen` file. The rows of several paths are concatenated.
     **options
         Options of the format, for example `key="layers/counts"` or `columns=["a", "b"]`.
     """
@@ -93,7 +97,7 @@ def as_source(data: Any, **options: Any) -> Source:
             raise UnknownOption(f"{data.name} is a source already: give {given} when it is opened.")
         return data
     if isinstance(data, (str, os.PathLike)):
-        path = _with_bed(os.fspath(data))
+        path = _with_ending(os.fspath(data))
         source = _open_path(path, options)
         source.opened_from = (_absolute(path), options)
         return source
@@ -124,14 +128,18 @@ def library_of(data: Any) -> str | None:
     return next((library for library in libraries if library in OBJECTS), None)
 
 
-def _with_bed(path: str) -> str:
-    """Return the `.bed` file of a PLINK prefix, or of its `.bim` or `.fam` file; other paths are not changed."""
+def _with_ending(path: str) -> str:
+    """Return the `.bed` or `.pgen` file of a PLINK prefix, or of a file beside it; other paths are not changed."""
     if is_remote(path) or _opener_of(path) is not None:
         return path
     stem, ending = os.path.splitext(path)
-    if ending in (".bim", ".fam") and os.path.isfile(f"{stem}.bed"):
-        return f"{stem}.bed"
-    return f"{path}.bed" if not os.path.exists(path) and os.path.isfile(f"{path}.bed") else path
+    if ending not in PLINK and os.path.exists(path):
+        return path
+    stems = [f"{stem}{PLINK[ending]}"] if ending in PLINK else [f"{path}.bed", f"{path}.pgen"]
+    found = [one for one in stems if os.path.isfile(one)]
+    if len(found) > 1:
+        raise SourceError(f"{path} stands for {' and '.join(found)}: give one of them.")
+    return found[0] if found else path
 
 
 def _open_path(path: str, options: dict[str, Any]) -> Source:

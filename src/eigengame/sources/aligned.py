@@ -10,8 +10,8 @@ from scipy.sparse import issparse
 
 from eigengame.sources._base import Block, Source
 from eigengame.sources._digest import combine_digests
+from eigengame.sources._genotype_file import GenotypeFile
 from eigengame.sources._snp_alignment import SnpAlignment, Snps
-from eigengame.sources.plink import BedSource
 
 
 class AlignedSource(Source):
@@ -30,9 +30,9 @@ class AlignedSource(Source):
     def __init__(self, source: Source, alignment: SnpAlignment, snps: Snps) -> None:
         self.source, self.alignment, self.snps = source, alignment, snps
         columns = alignment.columns[alignment.used]
-        # Of a .bed file, only the SNPs in use are decoded, in the order of the model.
-        self._picked = isinstance(source, BedSource)
-        self._input = source.only(columns) if isinstance(source, BedSource) else source
+        # Of a file, only the SNPs in use are decoded, in the order of the model.
+        self._picked = isinstance(source, GenotypeFile)
+        self._input = source.only(columns) if isinstance(source, GenotypeFile) else source
         self._columns, self._flipped = columns, alignment.flipped[alignment.used]
         self.name, self.again = source.name, source.again
         self.shape = (source.shape[0], len(snps.ids))
