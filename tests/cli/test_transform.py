@@ -1,5 +1,6 @@
 """`eigengame transform`: scores in every format, written block by block and atomically."""
 
+import csv
 import json
 from pathlib import Path
 
@@ -121,3 +122,32 @@ def test_counts_of_a_table_are_normalised_by_the_total_of_all_columns(run):
     np.testing.assert_allclose(
         np.load("scores.npy"), (logs - pca.mean_) @ pca.components_.T, atol=1e-4
     )
+
+
+@pytest.mark.parametrize("ending", [".csv", ".tsv", ".eigenvec", ".parquet"])
+def test_ids_of_any_text_precede_the_scores(tmp_path, ending):
+    ids = ["a,b", 'c"d', "ä"]
+    blocks = [np.ones((2, 2), np.float32), np.zeros((1, 2), np.float32)]
+    target = tmp_path / f"scores{ending}"
+    assert write_scores(target, iter(blocks), 2, {"id": ids}) == 3
+    if ending == ".parquet":
+        table = pytest.importorskip("pyarrow.parquet").read_table(target)
+        assert table.column_names == ["id", "pc1", "pc2"]
+        assert table["id"].to_pylist() == ids
+        return
+    with target.open(encoding="utf-8", newline="") as file:
+        lines = list(csv.reader(file, delimiter="," if ending == ".csv" else "\t"))
+    header = ["#IID", "PC1", "PC2"] if ending == ".eigenvec" else ["id", "pc1", "pc2"]
+    assert lines == [header, *([one, x, x] for one, x in zip(ids, "110", strict=True))]
+
+
+def test_cells_keep_their_names_in_a_table(run):
+    names = [f"cell-{i}" for i in range(20)]
+    with pytest.importorskip("h5py").File("cells.h5ad", "w") as file:
+        file["X"] = np.random.default_rng(0).random((20, 6), dtype=np.float32)
+        file["obs/barcodes"] = [name.encode() for name in names]
+        file["obs"].attrs["_index"] = "barcodes"
+    assert run("fit", "cells.h5ad", "-k", 2, "--algorithm", "exact", "-q").code == 0
+    assert run("transform", "cells.safetensors", "cells.h5ad", "-o", "x.csv", "-q").code == 0
+    lines = Path("x.csv").read_text().splitlines()
+    assert [line.split(",")[0] for line in lines] == ["id", *names]

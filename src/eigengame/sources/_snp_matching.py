@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Sequence
 
@@ -48,10 +49,9 @@ def match_snps(
     columns = np.array([places.get(snp, -1) for snp in model.ids])
     matches = np.full(d, Match.MISSING, np.int8)
     palindromic = np.zeros(d, bool)
-    for i in np.flatnonzero(columns >= 0):
-        here, known = _split(data.alleles[int(columns[i])]), _split(model.alleles[int(i)])
-        palindromic[i] = _is_palindromic(known) or _is_palindromic(here)
-        matches[i] = _compare(here, known, one_strand=bool(palindromic[i]))
+    for i, (column, known) in enumerate(zip(columns.tolist(), model.alleles, strict=True)):
+        if column >= 0:
+            matches[i], palindromic[i] = _compare(data.alleles[column], known)
     palindromic &= matches != Match.OTHER_ALLELES
     treatment = _treat_ambiguous(name, matches, palindromic, ambiguous)
     if not intersect:
@@ -61,19 +61,25 @@ def match_snps(
     return SnpAlignment(columns, matches, palindromic, treatment, extra)
 
 
-def _compare(here: Pair, known: Pair, *, one_strand: bool) -> Match:
-    """Return how the alleles of a SNP compare, on the strand of the model only or on either."""
+@functools.lru_cache(maxsize=4096)
+def _compare(alleles: str, known_alleles: str) -> tuple[Match, bool]:
+    """Return how the alleles of a SNP compare, and whether their strand is ambiguous.
+
+    Files have few distinct pairs of alleles, so that most results are cached.
+    """
+    here, known = _split(alleles), _split(known_alleles)
+    palindromic = _is_palindromic(known) or _is_palindromic(here)
     if _agree(here, known):
-        return Match.MATCHED
+        return Match.MATCHED, palindromic
     if _agree(here[::-1], known):
-        return Match.FLIPPED
-    if not one_strand and all(allele in COMPLEMENT for allele in here):
+        return Match.FLIPPED, palindromic
+    if not palindromic and all(allele in COMPLEMENT for allele in here):
         turned = (COMPLEMENT[here[0]], COMPLEMENT[here[1]])
         if _agree(turned, known):
-            return Match.MATCHED_OTHER_STRAND
+            return Match.MATCHED_OTHER_STRAND, False
         if _agree(turned[::-1], known):
-            return Match.FLIPPED_OTHER_STRAND
-    return Match.OTHER_ALLELES
+            return Match.FLIPPED_OTHER_STRAND, False
+    return Match.OTHER_ALLELES, palindromic
 
 
 def _treat_ambiguous(
@@ -114,14 +120,16 @@ def _treat_ambiguous(
 
 def _refuse_duplicates(name: str, ids: Sequence[str], model_ids: Sequence[str]) -> None:
     """Raise if an id of the model occurs more than once in the model or in the data."""
-    known = Counter(model_ids)
-    twice = [snp for snp, count in known.items() if count > 1]
-    if twice:
+    known = set(model_ids)
+    if len(known) < len(model_ids):
+        twice = [snp for snp, count in Counter(model_ids).items() if count > 1]
         raise SourceError(
             f"the model has several SNPs called {', '.join(twice[:MAX_LISTED])}: data can only be aligned by "
             "unique ids. Fit files with unique ids (plink2 --set-all-var-ids), or give the same SNPs in "
             "the same order."
         )
+    if len(set(ids)) == len(ids):
+        return
     twice = [snp for snp, count in Counter(ids).items() if count > 1 and snp in known]
     if twice:
         raise SourceError(
