@@ -80,6 +80,7 @@ def test_missing_snps_need_intersect(run, folder, model):
     np.testing.assert_array_equal(np.load("x.npy"), pca.transform(aligned))
     assert run("report", model, folder / "some", "--intersect").code == 0
     assert run("report", model, folder / "some", "-o", "x.html").code == 1
+    assert run("report", model, "--intersect", "-o", "x.html").code == 2
 
 
 def test_options_for_genotypes_are_refused_for_other_data(run, data, files, folder, model):

@@ -175,6 +175,15 @@ def test_selected_snps_are_aligned_whatever_the_order_of_the_steps(train, new, t
         np.testing.assert_allclose(pca.transform(other), expected.transform(new[0]), atol=1e-5)
 
 
+def test_several_files_are_aligned_as_one(pca, new, tmp_path):
+    (calls, ids, alleles), _ = recoded(new[1], IDS, ALLELES, 4, missing=0)
+    parts = [
+        write_bed(tmp_path / f"{i}.bed", part, ids, alleles)
+        for i, part in enumerate((calls[:15], calls[15:]))
+    ]
+    np.testing.assert_allclose(pca.transform(parts), pca.transform(new[0]), atol=1e-5)
+
+
 # ---------------------------------------------------------------- some SNPs only
 
 
@@ -192,7 +201,11 @@ def test_rows_in_the_span_of_the_components_keep_their_scores_without_some_snps(
     assert checked_source(pca, aligned, reset=False, partial=True).shape == (40, D)
 
 
-def test_scores_of_some_snps_are_least_squares_fits(pca, new):
+@pytest.mark.parametrize("weighted", [False, True])
+def test_scores_of_some_snps_are_least_squares_fits(pca, new, train, weighted):
+    if weighted:  # frequencies are not weighted, so that the mean of the fit is not 0
+        weights = np.linspace(0, 2, N)
+        pca = EigenGamePCA(K, algorithm="exact").fit(prepare(train, genotypes=True), None, weights)
     some = np.random.default_rng(2).permutation(D)[:60]
     aligned = pca.align(as_source(new[0]).only(some), intersect=True)
     p = pca._preparation.steps[0].frequencies

@@ -10,7 +10,7 @@ def write_bed(path, calls, ids, alleles, **properties):
     """Write calls (n, d), NaN if missing, with alleles such as "A/G", and return the path."""
     first, second = zip(*(pair.split("/") for pair in alleles), strict=True)
     about = {"sid": list(ids), "allele_1": list(first), "allele_2": list(second)}
-    bed_reader.to_bed(path, np.asarray(calls, np.float32), properties=about | properties)
+    bed_reader.to_bed(path, np.ascontiguousarray(calls, np.float32), properties=about | properties)
     return path
 
 

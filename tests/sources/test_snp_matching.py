@@ -32,6 +32,7 @@ def matched(alleles, ids=None, model=MODEL, **options):
         ("A/G", "0/C", Match.MATCHED_OTHER_STRAND),
         ("A/G", "0/T", Match.FLIPPED_OTHER_STRAND),
         ("A/G", "0/0", Match.MATCHED),
+        ("A/G", "./A", Match.FLIPPED),
         ("0/G", "A/G", Match.MATCHED),
         ("0/G", "G/A", Match.FLIPPED),
         # Insertions and deletions have no complement.

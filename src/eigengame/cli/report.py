@@ -92,6 +92,8 @@ def report(
             raise typer.BadParameter(
                 f"{option.strip('-')} needs rows: give DATA too.", param_hint=option
             )
+    if genotypes.given() and data is None:
+        raise typer.BadParameter("give DATA too.", param_hint="--intersect or --ambiguous")
     if overlay_ids is not None and overlay is None:
         raise typer.BadParameter("give --overlay too.", param_hint="--overlay-ids")
     from eigengame import EigenGamePCA

@@ -81,7 +81,10 @@ class FittedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         source = checked_source(self, X, reset=False, partial=True)
         model, alignment = self._model(), alignment_of(source)
         if alignment is not None and not alignment.complete:
-            model = model._replace(mixing=least_squares(self.components_, alignment))
+            model = model._replace(
+                components=np.where(alignment.used, self.components_, 0),
+                mixing=least_squares(self.components_, alignment),
+            )
         yield from model.score_blocks(source, size, whiten=self.whiten)
 
     def align(self, X: Any, *, intersect: bool = False, ambiguous: str = "auto") -> AlignedSource:

@@ -103,8 +103,8 @@ def checked_source(
             del estimator.feature_names_in_
         if source.feature_names is not None:
             estimator.feature_names_in_ = np.asarray(source.feature_names, dtype=object)
+        estimator._alleles = None if source.alleles is None else list(source.alleles)
         if source.positions is not None:
-            estimator._alleles = None if source.alleles is None else list(source.alleles)
             estimator._positions = list(source.positions)
             warn_unless_standardised(source)
     elif d != estimator.n_features_in_:

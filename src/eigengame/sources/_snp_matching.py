@@ -170,7 +170,7 @@ def _refuse_unless_found(
 
 def _split(alleles: str) -> Pair:
     counted, _, other = alleles.upper().partition("/")
-    return counted, other
+    return (UNKNOWN if counted == "." else counted), (UNKNOWN if other == "." else other)
 
 
 def _agree(pair: Pair, known: Pair) -> bool:
