@@ -39,12 +39,15 @@ class Model(NamedTuple):
     mean : array of shape (d,)
     noise : float
         Variance in all other directions.
+    mixing : array of shape (k, k), optional
+        Matrix by which scores are multiplied, for rows of which some features are not known.
     """
 
     components: np.ndarray
     variance: np.ndarray
     mean: np.ndarray
     noise: float
+    mixing: np.ndarray | None = None
 
     def project(self, rows: Any, *, whiten: bool) -> np.ndarray:
         """Return scores (n, k) in the precision of the rows.
@@ -77,6 +80,8 @@ class Model(NamedTuple):
         """Return the scores of centred rows from those of plain rows."""
         centre = self.mean @ self.components.T.astype(np.float64)
         scores = scores - centre.astype(scores.dtype)
+        if self.mixing is not None:
+            scores = scores @ self.mixing.astype(scores.dtype)
         return scores / self._deviations().astype(scores.dtype) if whiten else scores
 
     def restore(self, scores: np.ndarray, *, whiten: bool) -> np.ndarray:

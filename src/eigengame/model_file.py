@@ -1,7 +1,10 @@
 """Model files: one safetensors file with arrays and JSON. No pickle is written or read.
 
 arrays     components, variances, mean, players, and the stream to continue from
+           for genotypes: ids of the individuals and positions of the SNPs, as lines of text in UTF-8
 eigengame  JSON: format, version, parameters, certificate, outcome, provenance, features, alleles, layers
+
+Entries that a later version adds are optional, so that every version reads the files of all others with its format.
 """
 
 from __future__ import annotations
@@ -17,7 +20,14 @@ from typing import Any
 import jax
 import numpy as np
 
-from eigengame._system.array_file import DIGEST, read_arrays, verify_checksum, write_arrays
+from eigengame._system.array_file import (
+    DIGEST,
+    array_to_lines,
+    lines_to_array,
+    read_arrays,
+    verify_checksum,
+    write_arrays,
+)
 from eigengame._version import __version__
 from eigengame.algorithms import REGISTRY
 from eigengame.algorithms.remembered import RememberedState
@@ -41,6 +51,9 @@ FORMAT = 2
 """Files of format 1 have no digest."""
 
 KEY = "eigengame"
+
+POSITIONS, SAMPLES = "snps.positions", "samples.ids"
+"""Names of the arrays of genotypes."""
 
 SKEW = 1e-2
 """Largest error of the inner products of components: far above rounding."""
@@ -92,6 +105,7 @@ def save(estimator: Any, path: Any, *, full_paths: bool = False) -> Path:
     preparation = estimator._preparation
     if preparation is not None:
         arrays |= {f"preparation.{name}": array for name, array in preparation.arrays().items()}
+    arrays |= _genotype_arrays(estimator)
     names = getattr(estimator, "feature_names_in_", None)
     facts = {
         "format": FORMAT,
@@ -199,6 +213,7 @@ def _rebuilt(kind: type, arrays: dict[str, np.ndarray], facts: dict[str, Any]) -
     if facts["features"] is not None:
         estimator.feature_names_in_ = np.asarray(facts["features"], dtype=object)
     estimator._alleles = facts.get("alleles")
+    _set_genotypes(estimator, arrays)
     layers = facts.get("layers")
     estimator.layers_ = None if layers is None else Layers.from_facts(layers)
     # Files of earlier versions lack this entry, or the probes: use the parameters at the time of writing.
@@ -208,6 +223,29 @@ def _rebuilt(kind: type, arrays: dict[str, np.ndarray], facts: dict[str, Any]) -
     if facts.get("preparation") is not None:
         estimator._preparation = _preparation(arrays, facts)
     return estimator
+
+
+def _genotype_arrays(estimator: Any) -> dict[str, np.ndarray]:
+    """Return positions of SNPs and ids of individuals. The size of the JSON is limited, that of arrays is not."""
+    arrays = {}
+    if estimator._positions is not None:
+        arrays[POSITIONS] = lines_to_array(estimator._positions)
+    if estimator.sample_ids_ is not None:
+        arrays[SAMPLES] = lines_to_array(["\t".join(one) for one in estimator.sample_ids_])
+    return arrays
+
+
+def _set_genotypes(estimator: Any, arrays: dict[str, np.ndarray]) -> None:
+    """Set what `_genotype_arrays` stored. Files of earlier versions have neither."""
+    if POSITIONS in arrays:
+        estimator._positions = array_to_lines(arrays[POSITIONS])
+        if len(estimator._positions) != estimator.n_features_in_:
+            raise ValueError(f"{POSITIONS} has {len(estimator._positions)} lines")
+    if SAMPLES in arrays:
+        ids = [line.split("\t") for line in array_to_lines(arrays[SAMPLES])]
+        if any(len(one) != 2 for one in ids):
+            raise ValueError(f"{SAMPLES} does not have two columns")
+        estimator.sample_ids_ = np.array(ids, dtype=object)
 
 
 def _result(arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> Result:

@@ -119,7 +119,9 @@ def test_an_invalid_output_path(run, data):
         run("fit", data, "-o", "no/m.safetensors"), 1, "no is not a folder: create it first"
     )
     assert_error(
-        run("transform", data, data, "-o", "s.txt"), 1, ".npy or .csv or .parquet or .zarr"
+        run("transform", data, data, "-o", "s.txt"),
+        1,
+        ".npy or .csv or .tsv or .eigenvec or .parquet or .zarr",
     )
 
 

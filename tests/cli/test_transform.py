@@ -1,5 +1,6 @@
 """`eigengame transform`: scores in every format, written block by block and atomically."""
 
+import csv
 import json
 from pathlib import Path
 
@@ -17,9 +18,10 @@ from .conftest import ROWS, K
 def read(path):
     if path.suffix == ".npy":
         return np.load(path)
-    if path.suffix == ".csv":
-        assert path.read_text().splitlines()[0] == "pc1,pc2,pc3"
-        return np.loadtxt(path, delimiter=",", skiprows=1, ndmin=2)
+    if path.suffix in (".csv", ".tsv"):
+        delimiter = "," if path.suffix == ".csv" else "\t"
+        assert path.read_text().splitlines()[0].split(delimiter) == ["pc1", "pc2", "pc3"]
+        return np.loadtxt(path, delimiter=delimiter, skiprows=1, ndmin=2)
     if path.suffix == ".zarr":
         return pytest.importorskip("zarr").open_array(str(path), mode="r")[:]
     table = pytest.importorskip("pyarrow.parquet").read_table(path)
@@ -27,7 +29,7 @@ def read(path):
     return np.column_stack([column.to_numpy() for column in table.columns])
 
 
-@pytest.fixture(params=[".npy", ".csv", ".parquet", ".zarr"])
+@pytest.fixture(params=[".npy", ".csv", ".tsv", ".parquet", ".zarr"])
 def ending(request):
     needs = {".parquet": "pyarrow", ".zarr": "zarr"}.get(request.param)
     if needs is not None:
@@ -55,7 +57,7 @@ def test_scores_are_written_block_by_block(tmp_path, ending):
 def test_no_rows_give_an_empty_file(tmp_path, ending):
     target = tmp_path / f"scores{ending}"
     assert write_scores(target, iter([]), 3) == 0
-    if ending != ".csv":
+    if ending not in (".csv", ".tsv"):
         assert read(target).shape == (0, 3)
 
 
@@ -75,7 +77,7 @@ def test_a_read_error_leaves_the_old_file(tmp_path, ending):
 
 
 def test_a_full_disk_is_reported_and_leaves_no_file(tmp_path, ending, monkeypatch):
-    def full(draft, blocks, names):
+    def full(draft, blocks, names, ids):
         draft.mkdir() if ending == ".zarr" else draft.touch()
         raise OSError(28, "No space left on device")
 
@@ -120,3 +122,32 @@ def test_counts_of_a_table_are_normalised_by_the_total_of_all_columns(run):
     np.testing.assert_allclose(
         np.load("scores.npy"), (logs - pca.mean_) @ pca.components_.T, atol=1e-4
     )
+
+
+@pytest.mark.parametrize("ending", [".csv", ".tsv", ".eigenvec", ".parquet"])
+def test_ids_of_any_text_precede_the_scores(tmp_path, ending):
+    ids = ["a,b", 'c"d', "ä"]
+    blocks = [np.ones((2, 2), np.float32), np.zeros((1, 2), np.float32)]
+    target = tmp_path / f"scores{ending}"
+    assert write_scores(target, iter(blocks), 2, {"id": ids}) == 3
+    if ending == ".parquet":
+        table = pytest.importorskip("pyarrow.parquet").read_table(target)
+        assert table.column_names == ["id", "pc1", "pc2"]
+        assert table["id"].to_pylist() == ids
+        return
+    with target.open(encoding="utf-8", newline="") as file:
+        lines = list(csv.reader(file, delimiter="," if ending == ".csv" else "\t"))
+    header = ["#IID", "PC1", "PC2"] if ending == ".eigenvec" else ["id", "pc1", "pc2"]
+    assert lines == [header, *([one, x, x] for one, x in zip(ids, "110", strict=True))]
+
+
+def test_cells_keep_their_names_in_a_table(run):
+    names = [f"cell-{i}" for i in range(20)]
+    with pytest.importorskip("h5py").File("cells.h5ad", "w") as file:
+        file["X"] = np.random.default_rng(0).random((20, 6), dtype=np.float32)
+        file["obs/barcodes"] = [name.encode() for name in names]
+        file["obs"].attrs["_index"] = "barcodes"
+    assert run("fit", "cells.h5ad", "-k", 2, "--algorithm", "exact", "-q").code == 0
+    assert run("transform", "cells.safetensors", "cells.h5ad", "-o", "x.csv", "-q").code == 0
+    lines = Path("x.csv").read_text().splitlines()
+    assert [line.split(",")[0] for line in lines] == ["id", *names]

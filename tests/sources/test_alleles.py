@@ -1,10 +1,11 @@
-"""Genotypes with other alleles, or with SNPs in another order, are refused by models and in lists of files."""
+"""Genotypes with other alleles, or with SNPs in another order: aligned with models, refused in lists of files."""
 
 import numpy as np
 import pytest
 
 from eigengame import EigenGamePCA, SourceError, as_source, prepare, shuffled
 from eigengame.model_file import read
+from eigengame.sources import GenotypeWarning
 
 bed_reader = pytest.importorskip("bed_reader")
 
@@ -14,14 +15,14 @@ FIRST, SECOND = list("AACTGA"), list("GGTGCC")
 CALLS = np.random.default_rng(0).binomial(2, [0.2, 0.3, 0.4, 0.5, 0.6, 0.7], (N, D))
 
 
-def bed(path, order=range(D), first=FIRST, second=SECOND):
+def bed(path, order=range(D), first=FIRST, second=SECOND, calls=CALLS):
     """Write calls with a given order of the SNPs, and their alleles."""
     properties = {
         "sid": [IDS[i] for i in order],
         "allele_1": [first[i] for i in order],
         "allele_2": [second[i] for i in order],
     }
-    bed_reader.to_bed(path, CALLS[:, list(order)].astype(np.float32), properties=properties)
+    bed_reader.to_bed(path, calls[:, list(order)].astype(np.float32), properties=properties)
     return path
 
 
@@ -54,21 +55,40 @@ OTHERS = {
 
 
 @pytest.mark.parametrize("kind", OTHERS)
-def test_a_model_refuses_genotypes_of_other_alleles_or_in_another_order(fitted, tmp_path, kind):
+def test_lists_of_files_and_merges_refuse_other_alleles_or_another_order(fitted, tmp_path, kind):
     options, message = OTHERS[kind]
-    other, pca = bed(tmp_path / "new.bed", **options), EigenGamePCA.load(fitted[0])
-    for use in (pca.transform, pca.certify, pca.score_samples):
-        with pytest.raises(SourceError, match=message):
-            use(other)
+    other = bed(tmp_path / "new.bed", **options)
     with pytest.raises(SourceError, match=message):
         as_source([fitted[1], other])
-    raw = EigenGamePCA(K, random_state=0).fit(fitted[1])
+    with pytest.warns(GenotypeWarning):
+        one, two = (EigenGamePCA(K, random_state=0).fit(path) for path in (fitted[1], other))
     with pytest.raises(SourceError, match=message):
-        raw.transform(other)
-    with pytest.raises(SourceError, match=message):
-        raw.partial_fit(other)
-    with pytest.raises(SourceError, match=message):
-        raw.merge(EigenGamePCA(K, random_state=0).fit(other))
+        one.merge(two)
+
+
+def test_a_model_refuses_other_alleles(fitted, tmp_path):
+    other, pca = bed(tmp_path / "new.bed", **OTHERS["other"][0]), EigenGamePCA.load(fitted[0])
+    message = r"of 6 SNPs of the model there are 1 with other alleles \(rs5 is A/T, was A/C\)"
+    with pytest.warns(GenotypeWarning):
+        raw = EigenGamePCA(K, random_state=0).fit(fitted[1])
+    for use in (pca.transform, pca.certify, pca.score_samples, raw.transform, raw.partial_fit):
+        with pytest.raises(SourceError, match=message):
+            use(other)
+
+
+@pytest.mark.parametrize("kind", ["swapped", "moved"])
+def test_a_model_aligns_swapped_alleles_and_another_order(fitted, tmp_path, kind):
+    pca, options = EigenGamePCA.load(fitted[0]), OTHERS[kind][0]
+    other = bed(tmp_path / "new.bed", **options)
+    # `bed` changes the names of the alleles only, so a swapped SNP has other genotypes.
+    calls = CALLS.astype(np.float32)
+    if kind == "swapped":
+        calls[:, [0, 2]] = 2 - calls[:, [0, 2]]
+    same = bed(tmp_path / "same.bed", calls=calls)
+    np.testing.assert_array_equal(pca.transform(other), pca.transform(same))
+    np.testing.assert_array_equal(pca.score_samples(other), pca.score_samples(same))
+    one, two = pca.certify(other), EigenGamePCA.load(fitted[0]).certify(same)
+    np.testing.assert_array_equal(one.angle, two.angle)
 
 
 def test_the_same_snps_are_accepted_and_so_is_an_allele_that_does_not_occur(fitted, tmp_path):

@@ -1,9 +1,11 @@
 """PLINK genotypes: individuals as rows, missing calls as NaN, stripes that fit in memory, and errors."""
 
+import pickle
+
 import numpy as np
 import pytest
 
-from eigengame import prepare
+from eigengame import prepare, shuffled
 from eigengame.sources import SourceError, as_source
 from eigengame.sources.plink import BedSource
 from tests.sources.same_rows import assert_read_on_a_thread, real
@@ -30,6 +32,43 @@ def test_rows_are_individuals_and_missing_calls_nan(tmp_path):
     assert source.row_ids() == [f"iid{i + 1}" for i in range(37)]
     assert prepare(source, genotypes=True).row_ids() == source.row_ids()
     assert_read_on_a_thread(source, CALLS)
+
+
+def test_positions_and_both_ids_are_read(tmp_path):
+    path = bed(tmp_path / "x.bed")
+    path.with_suffix(".bim").write_text(
+        "".join(f"2 {name} 0 {i} A G\n" for i, name in enumerate(NAMES))
+    )
+    path.with_suffix(".fam").write_text("".join(f"f{i % 5} i{i} 0 0 1 1\n" for i in range(37)))
+    source = as_source(path)
+    assert source.positions[:2] == ["2:0", "2:1"]
+    ids = source.id_columns()
+    assert list(ids) == ["FID", "IID"]
+    assert (ids["FID"][6], ids["IID"][6]) == ("f1", "i6")
+    mixed = shuffled(source, 3)
+    assert mixed.row_ids() == [f"i{i}" for i in mixed.order()]
+    assert mixed.id_columns()["FID"] == [f"f{i % 5}" for i in mixed.order()]
+    both = as_source([path, path])
+    assert both.id_columns()["IID"] == ids["IID"] * 2
+    assert both.row_ids() == ids["IID"] * 2
+    assert prepare(both, columns=["rs3"], genotypes=True).positions == ["2:3"]
+
+
+@pytest.mark.parametrize("given", ["x.v1", "x.v1.bim", "x.v1.fam"])
+def test_a_prefix_stands_for_its_bed_file(tmp_path, given):
+    path = bed(tmp_path / "x.v1.bed")
+    source = as_source(tmp_path / given)
+    assert source.name == str(path)
+    assert_same_blocks(source, CALLS)
+    assert_same_blocks(pickle.loads(pickle.dumps(source)), CALLS)
+    assert "does not exist" in error_of(as_source, tmp_path / "y")
+
+
+def test_some_snps_are_decoded_in_any_order(tmp_path):
+    chosen = as_source(bed(tmp_path / "x.bed"), memory=50).only(np.array([7, 2, 3]))
+    assert_same_blocks(chosen, CALLS[:, [7, 2, 3]])
+    assert chosen.feature_names == ["rs7", "rs2", "rs3"]
+    assert_same_blocks(chosen.only(np.array([2, 0])), CALLS[:, [3, 7]])
 
 
 def test_files_stored_by_individuals_are_read(tmp_path):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +40,16 @@ def read_arrays(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
     except (SafetensorError, KeyError, TypeError, AttributeError) as error:
         # The last three: a damaged header names a dtype that NumPy does not have.
         raise ValueError(str(error)) from None
+
+
+def lines_to_array(lines: Sequence[str]) -> np.ndarray:
+    """Return lines of text as bytes in UTF-8. A safetensors file may have any number of them as an array."""
+    return np.frombuffer("\n".join(lines).encode(), np.uint8)
+
+
+def array_to_lines(array: np.ndarray) -> list[str]:
+    """Return the lines of `lines_to_array`."""
+    return array.tobytes().decode().split("\n")
 
 
 def _checksum(arrays: Mapping[str, np.ndarray], metadata: Mapping[str, str]) -> str:

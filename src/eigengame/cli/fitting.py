@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+from eigengame.cli.errors import print_message
 from eigengame.cli.estimator_options import EstimatorOptions
 from eigengame.cli.progress_display import make_watchers
 
@@ -80,7 +81,9 @@ def fit_source(
 ) -> Any:
     """Fit an `EigenGamePCA` to a source, with a checkpoint if the options name a folder."""
     from eigengame import Checkpoint, EigenGamePCA
+    from eigengame.estimator.genotypes import without_standardisation
     from eigengame.estimator.uncertified import UncertifiedWarning, uncertified_message
+    from eigengame.sources import GenotypeWarning
 
     use_compilation_cache()
     if k is None:
@@ -90,8 +93,13 @@ def fit_source(
     checkpoint = None
     if run.checkpoint is not None:
         checkpoint = Checkpoint(run.checkpoint, run.checkpoint_every, run.trust_source)
+    text = without_standardisation(source)
+    if text is not None:
+        print_message(text)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UncertifiedWarning)  # printed below, without a line of code
+        # Printed here, without a line of code.
+        warnings.simplefilter("ignore", GenotypeWarning)
+        warnings.simplefilter("ignore", UncertifiedWarning)
         pca.fit(source, checkpoint=checkpoint, progress=progress)
     message = uncertified_message(pca)
     if message is not None:

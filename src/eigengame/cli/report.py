@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from eigengame.cli.data_options import DataOptions, open_for_model
 from eigengame.cli.errors import handle_errors
+from eigengame.cli.genotype_options import GenotypeOptions, align_genotypes
 from eigengame.cli.options import Force, Json, ModelFile, option_group, parse_sizes
 from eigengame.cli.output import print_json
 from eigengame.cli.output_paths import check_output_path
@@ -22,10 +23,12 @@ EXAMPLES = (
 
 
 @handle_errors
+@option_group(GenotypeOptions, "genotypes")
 @option_group(DataOptions, "data_options")
 def report(
     model: ModelFile,
     data_options: DataOptions,
+    genotypes: GenotypeOptions,
     data: Annotated[
         str | None,
         typer.Argument(
@@ -89,6 +92,8 @@ def report(
             raise typer.BadParameter(
                 f"{option.strip('-')} needs rows: give DATA too.", param_hint=option
             )
+    if genotypes.given() and data is None:
+        raise typer.BadParameter("give DATA too.", param_hint="--intersect or --ambiguous")
     if overlay_ids is not None and overlay is None:
         raise typer.BadParameter("give --overlay too.", param_hint="--overlay-ids")
     from eigengame import EigenGamePCA
@@ -101,15 +106,20 @@ def report(
         numbers = not option.endswith("ids")
         return read_labels(name, rows, data_options.header, option, numbers=numbers)
 
+    def opened(rows: str | None) -> Any:
+        if rows is None:
+            return None
+        return align_genotypes(open_for_model(rows, data_options, pca), pca, genotypes)
+
     pca = EigenGamePCA.load(model)
     write_report(
         pca,
         target,
-        data=None if data is None else open_for_model(data, data_options, pca),
+        data=opened(data),
         labels=values("--labels", labels, data),
         ids=values("--ids", ids, data),
         time=values("--time", time, data),
-        overlay=None if overlay is None else open_for_model(overlay, data_options, pca),
+        overlay=opened(overlay),
         overlay_ids=values("--overlay-ids", overlay_ids, overlay),
         overlay_name=None if overlay is None else Path(overlay).name,
         image_shape=shape,

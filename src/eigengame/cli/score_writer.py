@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import csv
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -11,9 +12,10 @@ import numpy as np
 from eigengame._system import interrupts
 
 Blocks = Iterator[np.ndarray]
+Ids = Mapping[str, Sequence[str]]
 
 
-def write_scores(path: Path, blocks: Blocks, count: int) -> int:
+def write_scores(path: Path, blocks: Blocks, count: int, ids: Ids | None = None) -> int:
     """Write blocks of scores and return the number of rows.
 
     Parameters
@@ -24,15 +26,17 @@ def write_scores(path: Path, blocks: Blocks, count: int) -> int:
         Only one block is in memory at a time.
     count : int
         Number of components.
+    ids : mapping of str to sequence of str, optional
+        Columns that identify the rows, by name, which precede the scores in tables. Arrays do not have them.
     """
     from eigengame._system.atomic_write import atomic_write
 
     names = [f"pc{i + 1}" for i in range(count)]
     with atomic_write(path) as draft:
-        return WRITERS[path.suffix](draft, _convert_read_errors(blocks), names)
+        return WRITERS[path.suffix](draft, _convert_read_errors(blocks), names, ids or {})
 
 
-def _npy(draft: Path, blocks: Blocks, names: Sequence[str]) -> int:
+def _npy(draft: Path, blocks: Blocks, names: Sequence[str], ids: Ids) -> int:
     """Write a NumPy file sequentially: a full disk is an error here, but would crash a memory map."""
     rows, dtype = 0, np.dtype(np.float64)
     with draft.open("wb") as file:
@@ -57,19 +61,42 @@ def _npy_header(file: IO[bytes], dtype: np.dtype, shape: tuple[int, int]) -> Non
     np.lib.format.write_array_header_1_0(file, described)
 
 
-def _csv(draft: Path, blocks: Blocks, names: Sequence[str]) -> int:
-    """Write text with a header line, numbers with all their digits."""
-    rows = 0
-    with draft.open("w") as file:
-        file.write(",".join(names) + "\n")
+def _csv(draft: Path, blocks: Blocks, names: Sequence[str], ids: Ids) -> int:
+    """Write text separated by commas, with a header line."""
+    return _text(draft, blocks, [*ids, *names], ids, ",")
+
+
+def _tsv(draft: Path, blocks: Blocks, names: Sequence[str], ids: Ids) -> int:
+    """Write text separated by tabs, with a header line."""
+    return _text(draft, blocks, [*ids, *names], ids, "\t")
+
+
+def _eigenvec(draft: Path, blocks: Blocks, names: Sequence[str], ids: Ids) -> int:
+    """Write the format of PLINK 2: tabs, and a header such as `#FID IID PC1 PC2`."""
+    known = {"IID" if name == "id" else name: values for name, values in ids.items()}
+    header = [*known, *(name.upper() for name in names)]
+    return _text(draft, blocks, [f"#{header[0]}", *header[1:]], known, "\t")
+
+
+def _text(draft: Path, blocks: Blocks, header: Sequence[str], ids: Ids, delimiter: str) -> int:
+    """Write a text table, numbers with all their digits."""
+    rows, columns = 0, list(ids.values())
+    with draft.open("w", newline="", encoding="utf-8") as file:
+        lines = csv.writer(file, delimiter=delimiter, lineterminator="\n")
+        lines.writerow(header)
         for block in blocks:
             digits = "%.9g" if block.dtype == np.float32 else "%.17g"
-            np.savetxt(file, block, fmt=digits, delimiter=",")
+            if columns:
+                own = zip(*(one[rows : rows + len(block)] for one in columns), strict=True)
+                scores = (map(digits.__mod__, row) for row in block.tolist())
+                lines.writerows([*one, *row] for one, row in zip(own, scores, strict=True))
+            else:
+                np.savetxt(file, block, fmt=digits, delimiter=delimiter)
             rows += len(block)
     return rows
 
 
-def _parquet(draft: Path, blocks: Blocks, names: Sequence[str]) -> int:
+def _parquet(draft: Path, blocks: Blocks, names: Sequence[str], ids: Ids) -> int:
     """Write a Parquet file with one column per component and one row group per block."""
     import pyarrow as pa
     from pyarrow import parquet
@@ -77,21 +104,23 @@ def _parquet(draft: Path, blocks: Blocks, names: Sequence[str]) -> int:
     rows, writer = 0, None
     try:
         for block in blocks:
-            table = pa.table(dict(zip(names, np.ascontiguousarray(block.T), strict=True)))
+            own = {name: pa.array(ids[name][rows : rows + len(block)], pa.string()) for name in ids}
+            scores = dict(zip(names, np.ascontiguousarray(block.T), strict=True))
+            table = pa.table(own | scores)
             writer = writer or parquet.ParquetWriter(draft, table.schema)
             writer.write_table(table)
             rows += len(block)
         if writer is None:
-            parquet.write_table(
-                pa.table({name: pa.array([], pa.float64()) for name in names}), draft
-            )
+            own = {name: pa.array([], pa.string()) for name in ids}
+            scores = {name: pa.array([], pa.float64()) for name in names}
+            parquet.write_table(pa.table(own | scores), draft)
     finally:
         if writer is not None:
             writer.close()
     return rows
 
 
-def _zarr(draft: Path, blocks: Blocks, names: Sequence[str]) -> int:
+def _zarr(draft: Path, blocks: Blocks, names: Sequence[str], ids: Ids) -> int:
     """Write a Zarr array with one chunk per block."""
     import zarr
 
@@ -108,7 +137,17 @@ def _zarr(draft: Path, blocks: Blocks, names: Sequence[str]) -> int:
     return rows
 
 
-WRITERS = {".npy": _npy, ".csv": _csv, ".parquet": _parquet, ".zarr": _zarr}
+WRITERS = {
+    ".npy": _npy,
+    ".csv": _csv,
+    ".tsv": _tsv,
+    ".eigenvec": _eigenvec,
+    ".parquet": _parquet,
+    ".zarr": _zarr,
+}
+
+TABLES = (".csv", ".tsv", ".eigenvec", ".parquet")
+"""Formats with columns for the ids of rows."""
 
 
 def _convert_read_errors(blocks: Blocks) -> Blocks:

@@ -13,11 +13,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from eigengame import model_file
 from eigengame.dask.lazy import lazy_rows, lazy_scores
+from eigengame.estimator.genotypes import align, alignment_of, least_squares
 from eigengame.estimator.inputs import checked_array, checked_source, is_lazy, is_other, to_numpy
+from eigengame.estimator.shrinkage import shrinkage_factors
 from eigengame.model import Model, refuse_nonfinite
 from eigengame.preparation import Preparation
 from eigengame.solver.result import Result
-from eigengame.sources import Layers
+from eigengame.sources import Layers, as_source
+from eigengame.sources._snp_alignment import Snps
+from eigengame.sources.aligned import AlignedSource
 
 
 def attributes_of(result: Result) -> dict[str, Any]:
@@ -53,6 +57,8 @@ class FittedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     _began: Mapping[str, Any]
     _preparation: Preparation | None = None
     _alleles: list[str] | None = None
+    _positions: list[str] | None = None
+    sample_ids_: np.ndarray | None = None
     _source: Mapping[str, Any] | None = None
     _folders: Sequence[str] = ()
     _provenance: Mapping[str, Any] | None = None
@@ -67,6 +73,9 @@ class FittedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         X may be anything that `fit` takes. Data that is not in memory is read block by block. A model of prepared
         data prepares X first, unless it is prepared already; rows that the preparation skips have NaN. Scores of a
         Dask array or data frame are a Dask array, computed on demand.
+
+        Genotypes in a PLINK file are aligned with the SNPs of the fit first: by id, in any order, with swapped
+        alleles flipped. If SNPs are missing, see `align`.
         """
         check_is_fitted(self)
         if is_lazy(X):
@@ -80,8 +89,76 @@ class FittedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     def transform_blocks(self, X: Any, size: int = 4096) -> Iterator[np.ndarray]:
         """Iterate over the scores of X block by block."""
         check_is_fitted(self)
-        source = checked_source(self, X, reset=False)
-        yield from self._model().score_blocks(source, size, whiten=self.whiten)
+        source = checked_source(self, X, reset=False, partial=True)
+        model, alignment = self._model(), alignment_of(source)
+        if alignment is not None and not alignment.complete:
+            model = model._replace(
+                components=np.where(alignment.used, self.components_, 0),
+                mixing=least_squares(self.components_, alignment),
+            )
+        yield from model.score_blocks(source, size, whiten=self.whiten)
+
+    def align(self, X: Any, *, intersect: bool = False, ambiguous: str = "auto") -> AlignedSource:
+        r"""Return genotypes with the SNPs of the fit, which `transform` accepts, and how they were matched.
+
+        SNPs are found by id. Swapped alleles are flipped ($2 - g$), and alleles on the other strand are recognised
+        where that is unambiguous. `transform` does the same with default options.
+
+        Parameters
+        ----------
+        X : path or Source
+            PLINK genotypes, unprepared, with their `.bim`.
+        intersect : bool
+            Whether to use the SNPs that both have, if some are missing or have other alleles. Scores are then
+            least-squares fits to these SNPs, in the scale of the fit: $(V_u V_u^T)^{-1} V_u z_u$ for components
+            $V_u$ restricted to them. Each score has a noise variance that is larger by a factor of
+            ``alignment.noise_factors``, and a part of the variation beyond the components leaks into it. Without
+            it, missing SNPs raise.
+        ambiguous : {"auto", "keep", "drop"}
+            Treatment of SNPs with the alleles A/T or C/G, whose strand their alleles cannot tell. "auto" uses the
+            strand that all other SNPs have, and raises if they have both; "keep" assumes the strand of the fit;
+            "drop" does not use these SNPs.
+
+        Returns
+        -------
+        AlignedSource
+            Its `alignment` has the numbers of SNPs that were matched or flipped, are ambiguous or missing, or have
+            other alleles: ``print(pca.align("new.bed").alignment)``.
+        """
+        check_is_fitted(self)
+        return align(self, as_source(X), intersect=intersect, ambiguous=ambiguous)
+
+    def score_shrinkage(self) -> np.ndarray:
+        r"""Return by how much the scores of new rows are smaller than those of the fit, shape (n_components_,).
+
+        With more features than rows, components fit a part of the noise of their rows, and scores of other rows are
+        too close to 0. ``pca.transform(new) / pca.score_shrinkage()`` corrects that; scores of the rows of the fit
+        need no correction. The factors are $\rho_i = (\ell_i - 1) / (\ell_i - 1 + \gamma)$ of the spiked covariance
+        model (Lee, Zou and Wright, 2010), for $\gamma$ features per row; see `eigengame.estimator.shrinkage`.
+
+        They are asymptotic, and assume noise of equal variance in all directions, and that all components above the
+        noise were fitted. Correlated features, such as SNPs in linkage disequilibrium, increase the shrinkage:
+        prune them first. A component that the noise alone could explain has NaN.
+        """
+        check_is_fitted(self)
+        assert self._result is not None
+        if self._result.options.forget < 1:
+            raise ValueError(
+                f"forget={self._result.options.forget}: the shrinkage is known for rows of equal weight only."
+            )
+        features = int(np.count_nonzero(self.var_ > 0))
+        freedom = self.n_samples_seen_ - bool(self.center)
+        # Not the sum of `var_`, which is divided by the number of rows.
+        total = float(np.sum(self.explained_variance_) / np.sum(self.explained_variance_ratio_))
+        return shrinkage_factors(self.explained_variance_, total, features, freedom)[0]
+
+    @property
+    def snps_(self) -> Snps | None:
+        """SNPs of a fit on genotypes: ids, alleles and positions. None for other data."""
+        if self._alleles is None:
+            return None
+        names = [str(name) for name in self.feature_names_in_]
+        return Snps(names, self._alleles, self._positions)
 
     def inverse_transform(self, X: Any) -> Any:
         """Return rows from scores, shape (n_samples, n_features_in_); for a Dask array, a Dask array."""

@@ -15,6 +15,11 @@ from scipy import sparse
 from sklearn.utils.validation import check_array, validate_data
 
 from eigengame import _check
+from eigengame.estimator.genotypes import (
+    aligned_genotypes,
+    refuse_partial,
+    warn_unless_standardised,
+)
 from eigengame.sources import Source, SourceError, as_source, is_paths, is_table, library_of
 from eigengame.sources._alleles import refuse_other_alleles
 from eigengame.sources.device_array import DeviceArray, on_device
@@ -56,11 +61,17 @@ def refuse_nonfinite(name: str, rows: Any, first: int = 0) -> None:
 
 
 def checked_source(
-    estimator: Any, X: Any, *, reset: bool, streamed: bool = False, least: int = 1
+    estimator: Any,
+    X: Any,
+    *,
+    reset: bool,
+    streamed: bool = False,
+    least: int = 1,
+    partial: bool = False,
 ) -> Source:
     """Return the input as a source, and set the feature attributes of the estimator.
 
-    An estimator of prepared data prepares the input first.
+    An estimator of prepared data prepares the input first. Genotypes are aligned with the SNPs of the fit.
 
     Parameters
     ----------
@@ -72,9 +83,11 @@ def checked_source(
         Whether the fit itself detects numbers that are not finite: then large data is not read for this check.
     least : int
         Smallest number of rows.
+    partial : bool
+        Whether SNPs of the fit may be missing, which `align` allows for.
     """
     if reset:
-        estimator._alleles = None
+        estimator._alleles = estimator._positions = None
     preparation = None if reset else estimator._preparation
     there = on_device(X) if preparation is None and streamed else None
     if there is not None and there.size > SMALL:
@@ -93,6 +106,8 @@ def checked_source(
     data = X if is_other(X) else to_numpy(X)
     if not reset:
         data = with_columns_of_fit(estimator, data)
+        if estimator._alleles is not None and _may_have_alleles(data):
+            data, preparation = aligned_genotypes(estimator, as_source(data))
     source = as_source(data) if preparation is None else preparation.over(data)
     n, d = source.shape
     if n is not None and n < least:
@@ -106,6 +121,9 @@ def checked_source(
         if source.feature_names is not None:
             estimator.feature_names_in_ = np.asarray(source.feature_names, dtype=object)
         estimator._alleles = None if source.alleles is None else list(source.alleles)
+        if source.positions is not None:
+            estimator._positions = list(source.positions)
+            warn_unless_standardised(source)
     elif d != estimator.n_features_in_:
         raise SourceError(
             f"{source.name} has {d} features, but the fit had {estimator.n_features_in_}: give the same "
@@ -122,7 +140,15 @@ def checked_source(
             names = source.feature_names
             refuse_other_alleles(source.name, names, source.alleles, expected, known)
         refuse_other_names(source, estimator.feature_names_in_)
+    if not reset and not partial and estimator._alleles is not None:
+        refuse_partial(source)
     return source
+
+
+def _may_have_alleles(data: Any) -> bool:
+    """Return whether data is a source, or paths of files that are not tables."""
+    paths = [data] if isinstance(data, (str, os.PathLike)) else data if is_paths(data) else []
+    return isinstance(data, Source) or (len(paths) > 0 and not any(map(is_table, paths)))
 
 
 def with_columns_of_fit(estimator: Any, data: Any) -> Any:

@@ -18,6 +18,7 @@ from eigengame.estimator import merging
 from eigengame.estimator.callbacks import CallbackSupport, callback_watchers, with_callbacks
 from eigengame.estimator.exclusive import exclusive, precision
 from eigengame.estimator.fitted import FittedPCA, attributes_of
+from eigengame.estimator.genotypes import joined_ids, sample_ids
 from eigengame.estimator.inputs import SMALL, checked_source, checked_weights, in_precision
 from eigengame.estimator.resume import open_checkpoint
 from eigengame.estimator.uncertified import warn_uncertified
@@ -119,6 +120,11 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
         How the fit ended: `.status`, `.route`, `.passes`, and `.advice` on what to change.
     tol_ : float or None
         Angle in radians by which the fit was judged; None for ``tol=None``, and after `partial_fit` or `merge`.
+    snps_ : Snps or None
+        For genotypes: `ids`, `alleles` ("A/G": the counted and the other one) and `positions` ("1:828418").
+    sample_ids_ : array of shape (n_samples_seen_, 2) or None
+        For genotypes: FID and IID of the individuals. Model files contain them; set it to None before you save a
+        model that must not.
     layers_ : Layers or None
         Layers of a fit on `eigengame.activations`: ``layers_.cut(components_)`` splits components by layer.
 
@@ -228,8 +234,10 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
                     "_source": source.fingerprint(),
                     "_folders": folders_of(source),
                     "_preparation": preparation_of(source),
+                    "layers_": source.layers,
+                    "sample_ids_": sample_ids(source),
                 }
-                change.commit(attributes_of(result) | about | {"layers_": source.layers})
+                change.commit(attributes_of(result) | about)
                 call(watchers, "end", self.outcome_)
             finally:
                 if store is not None:
@@ -319,6 +327,8 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
                 warn_if_rounded_away(source.name, float(weights.sum()), total, options.dtype)
             stream = streams.gathered(stream, d, plan.placement)
             attributes = attributes_of(result_of(found_in_stream(stream, options), options, frame))
+        ids = sample_ids(source)
+        attributes["sample_ids_"] = ids if first else joined_ids(self.sample_ids_, ids)
         if first:
             attributes |= {
                 "_began": parameters.accumulated(given),
@@ -388,6 +398,7 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
         for name in (
             "n_features_in_",
             "_alleles",
+            "_positions",
             "_began",
             "_preparation",
             "_sklearn_output_config",
@@ -396,6 +407,7 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
                 setattr(merged, name, getattr(self, name))
         if names is not None:
             merged.feature_names_in_ = names
+        merged.sample_ids_ = joined_ids(self.sample_ids_, other.sample_ids_)
         merged.layers_ = self.layers_ if self.layers_ is not None else other.layers_
         with precision(np.promote_types(mine.options.dtype, theirs.options.dtype)):
             merged._set_result(merging.merge_results(mine, theirs, order))

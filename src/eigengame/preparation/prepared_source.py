@@ -52,13 +52,15 @@ class PreparedSource(Source):
         self._input = source.in_float64() if float64 else source
         self.name, self.again = source.name, source.again
         self.sparse = source.sparse and not any(step.dense for step in steps)
-        width, names, alleles = source.shape[1], source.feature_names, source.alleles
+        width, names = source.shape[1], source.feature_names
+        alleles, positions = source.alleles, source.positions
         dtype = np.dtype(np.float64 if float64 else source.dtype)
         for step in steps:
-            width, names, alleles = step.width(width), step.names(names), step.names(alleles)
+            width, names = step.width(width), step.names(names)
+            alleles, positions = step.names(alleles), step.names(positions)
             dtype = np.result_type(dtype, np.float32) if step.floating else dtype
         self.shape, self.dtype = (source.shape[0], width), dtype
-        self.feature_names, self.alleles = names, alleles
+        self.feature_names, self.alleles, self.positions = names, alleles, positions
         if not any(isinstance(step, ColumnSelection) for step in steps):
             self.image_shape, self.coordinates = source.image_shape, source.coordinates
 
@@ -81,6 +83,10 @@ class PreparedSource(Source):
     def row_ids(self) -> Sequence[str] | None:
         """Return the ids of the source, whose rows are all kept."""
         return self.source.row_ids()
+
+    def id_columns(self) -> dict[str, Sequence[str]]:
+        """Return the id columns of the source, whose rows are all kept."""
+        return self.source.id_columns()
 
     def blocks(self, start: int, size: int) -> Iterator[Block]:
         """Yield the rows from `start` on in blocks of `size` rows."""

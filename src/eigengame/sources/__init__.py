@@ -17,6 +17,7 @@ from scipy.sparse import issparse
 from eigengame.sources._base import DEVICE_BUFFERS as DEVICE_BUFFERS
 from eigengame.sources._base import Block as Block
 from eigengame.sources._base import ColumnWarning as ColumnWarning
+from eigengame.sources._base import GenotypeWarning as GenotypeWarning
 from eigengame.sources._base import InOrder as InOrder
 from eigengame.sources._base import RandomAccess as RandomAccess
 from eigengame.sources._base import Source as Source
@@ -53,8 +54,12 @@ FILES = {
     ".tsv.gz": "csv:CsvSource",
     ".txt": "csv:CsvSource",
     ".bed": "plink:BedSource",
+    ".pgen": "pgen:PgenSource",
 }
 """Functions that open a path, by its ending. The longest matching ending is used."""
+
+PLINK = {".bim": ".bed", ".fam": ".bed", ".pvar": ".pgen", ".psam": ".pgen"}
+"""Files beside genotypes, and the ending of the genotypes."""
 
 OBJECTS = {
     "pandas": "frames:from_frame",
@@ -71,7 +76,7 @@ OBJECTS = {
 }
 """Functions that open an object, by the library of its class."""
 
-PACKAGES = {"PIL": "pillow", "bed_reader": "bed-reader"}
+PACKAGES = {"PIL": "pillow", "bed_reader": "bed-reader", "pgenlib": "Pgenlib"}
 """Libraries whose package on PyPI has another name."""
 
 
@@ -82,7 +87,7 @@ def as_source(data: Any, **options: Any) -> Source:
     ----------
     data : Source, array, sparse matrix, data frame, dataset, path, list of paths, or iterable of arrays
         Paths can be files or folders, and for most formats fsspec addresses. `FILES` lists the supported
-        endings. The rows of several paths are concatenated.
+        endings; a PLINK prefix stands for its `.bed` or `.pgen` file. The rows of several paths are concatenated.
     **options
         Options of the format, for example `key="layers/counts"` or `columns=["a", "b"]`.
     """
@@ -92,9 +97,10 @@ def as_source(data: Any, **options: Any) -> Source:
             raise UnknownOption(f"{data.name} is a source already: give {given} when it is opened.")
         return data
     if isinstance(data, (str, os.PathLike)):
-        source = _open_path(os.fspath(data), options)
-        source.opened_from = (_absolute(os.fspath(data)), options)
-        source.given_path = os.fspath(data)
+        path = _with_ending(os.fspath(data))
+        source = _open_path(path, options)
+        source.opened_from = (_absolute(path), options)
+        source.given_path = path
         return source
     if issparse(data):
         return _open("sparse:SparseSource", data, {"name": "X"} | options)
@@ -121,6 +127,20 @@ def library_of(data: Any) -> str | None:
     """Return the library in `OBJECTS` that defines the class of an object, or one of its base classes."""
     libraries = (kind.__module__.split(".")[0] for kind in type(data).__mro__)
     return next((library for library in libraries if library in OBJECTS), None)
+
+
+def _with_ending(path: str) -> str:
+    """Return the `.bed` or `.pgen` file of a PLINK prefix, or of a file beside it; other paths are not changed."""
+    if is_remote(path) or _opener_of(path) is not None:
+        return path
+    stem, ending = os.path.splitext(path)
+    if ending not in PLINK and os.path.exists(path):
+        return path
+    stems = [f"{stem}{PLINK[ending]}"] if ending in PLINK else [f"{path}.bed", f"{path}.pgen"]
+    found = [one for one in stems if os.path.isfile(one)]
+    if len(found) > 1:
+        raise SourceError(f"{path} stands for {' and '.join(found)}: give one of them.")
+    return found[0] if found else path
 
 
 def _open_path(path: str, options: dict[str, Any]) -> Source:

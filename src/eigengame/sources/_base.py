@@ -71,6 +71,10 @@ class ColumnWarning(UserWarning):
     """A column of a table that was left out, or that is probably not a feature."""
 
 
+class GenotypeWarning(UserWarning):
+    """Genotypes whose result depends on something that was not stated: standardisation, or the strand of SNPs."""
+
+
 class Source(abc.ABC):
     """Rows of numbers that can be read in order, starting at any row.
 
@@ -96,6 +100,8 @@ class Source(abc.ABC):
     feature_names : sequence of str, optional
     alleles : sequence of str, optional
         For genotypes: the counted and the other allele of each feature, for example "A/G".
+    positions : sequence of str, optional
+        For genotypes: chromosome and position of each feature, for example "1:828418"; 0 if unknown.
     image_shape : tuple of int, optional
         Height, width and channels, if each row is an image.
     read_row_ids : callable, optional
@@ -126,6 +132,7 @@ class Source(abc.ABC):
     slow: bool = True
     feature_names: Sequence[str] | None = None
     alleles: Sequence[str] | None = None
+    positions: Sequence[str] | None = None
     image_shape: tuple[int, int, int] | None = None
     read_row_ids: Callable[[], Sequence[str] | None] | None = None
     coordinates: Mapping[str, np.ndarray] | None = None
@@ -165,6 +172,14 @@ class Source(abc.ABC):
     def row_ids(self) -> Sequence[str] | None:
         """Return the id of each row, if the data has ids beside its numbers. They are read by this call only."""
         return None if self.read_row_ids is None else self.read_row_ids()
+
+    def id_columns(self) -> dict[str, Sequence[str]]:
+        """Return the columns that identify each row, by name: those of `row_ids` as "id" unless overridden.
+
+        Without ids the result is empty.
+        """
+        ids = self.row_ids()
+        return {} if ids is None else {"id": ids}
 
     def in_float64(self) -> Source:
         """Return a source of the same rows, with values computed in float64.

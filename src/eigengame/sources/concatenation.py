@@ -45,7 +45,7 @@ class ConcatenatedSource(Source):
         self.dtype = np.result_type(*(member.dtype for member in members))
         self.sparse, self.again = first.sparse, all(member.again for member in members)
         self.feature_names, self.image_shape = first.feature_names, first.image_shape
-        self.alleles = first.alleles
+        self.alleles, self.positions = first.alleles, first.positions
 
     def blocks(self, start: int, size: int) -> Iterator[Block]:
         """Yield the rows from `start` on in blocks of `size` rows. Files before `start` are not read."""
@@ -61,6 +61,19 @@ class ConcatenatedSource(Source):
             )
             return rechunk(pieces, 0, size)
         return rechunk((block for one in waiting for block in one.blocks(0, size)), start, size)
+
+    def row_ids(self) -> Sequence[str] | None:
+        """Return the ids of all members, if each has ids of its rows."""
+        found = [member.row_ids() for member in self.members]
+        known = [ids for ids in found if ids is not None]
+        return [one for ids in known for one in ids] if len(known) == len(found) else None
+
+    def id_columns(self) -> dict[str, Sequence[str]]:
+        """Return the id columns of all members, if they have the same."""
+        found = [member.id_columns() for member in self.members]
+        if any(one.keys() != found[0].keys() for one in found):
+            return {}
+        return {name: [one for ids in found for one in ids[name]] for name in found[0]}
 
     def in_float64(self) -> Source:
         """Return the same rows, computed in float64 by each member."""

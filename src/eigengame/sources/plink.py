@@ -1,126 +1,84 @@
-"""PLINK 1 genotypes: individuals are rows, SNPs are features, missing calls are NaN.
-
-A `.bed` file is usually stored SNP by SNP, so the calls of one individual are scattered over the whole file. It is
-decoded in stripes of as many individuals as fit in a given amount of memory, one byte per call. If all individuals
-fit, the file is decoded once and kept in memory.
-"""
+"""PLINK 1 genotypes: individuals are rows, SNPs are features, missing calls are NaN."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from eigengame.sources._base import RandomAccess, SourceError
-from eigengame.sources._digest import digest_of_files
-from eigengame.sources._paths import file_stamp, local_file
-
-MEMORY = 2**30
-"""Default memory for decoded calls, in bytes."""
+from eigengame.sources._base import SourceError
+from eigengame.sources._genotype_file import MEMORY, GenotypeFile, read_table
+from eigengame.sources._paths import local_file
 
 MAGIC = b"\x6c\x1b"
 """First bytes of a .bed file. The next byte is 1 if it is stored by SNPs, 0 if by individuals."""
 
 
-class BedSource(RandomAccess):
+class BedSource(GenotypeFile):
     """Rows of a `.bed` file with its `.bim` and `.fam`: the number of copies of the first allele.
 
-    Blocks are float32: 0, 1, 2, or NaN for a missing call. Names and alleles of the SNPs come from the
-    `.bim`. A model keeps them, and refuses files with other SNPs or alleles. Ids of the individuals come from
-    the `.fam`.
+    Blocks are float32: 0, 1, 2, or NaN for a missing call. Names, alleles and positions of the SNPs come from
+    the `.bim`. A model keeps them, and aligns other files with them. Ids of the individuals come from the `.fam`.
 
     Parameters
     ----------
     path : path
         The `.bed` file, with the other two files beside it.
     memory : int
-        Bytes of decoded calls to keep in memory. If not all individuals fit, each pass reads the file once
-        per stripe.
+        Bytes of decoded calls to keep in memory, one byte per call. If not all individuals fit, each pass reads the
+        file once per stripe.
     name : str, optional
         Defaults to the path.
     """
+
+    call = np.dtype(np.int8)
 
     def __init__(
         self, path: str | os.PathLike[str], memory: int = MEMORY, name: str | None = None
     ) -> None:
         from bed_reader import open_bed
 
-        self._path = local_file(path, ".bed files")
-        self.name = name or self._path
-        snps = _read_table(self._path, ".bim", "SNPs")
-        self.feature_names = [fields[1] for fields in snps]
+        file = local_file(path, ".bed files")
+        self.name = name or file
+        snps = read_table(file, ".bim", "SNPs")
+        rows = len(read_table(file, ".fam", "individuals"))
+        _check_size(file, rows, len(snps))
+        alleles = None
         if all(len(fields) >= 6 for fields in snps):
-            self.alleles = [f"{fields[4]}/{fields[5]}" for fields in snps]
-        rows, features = len(_read_table(self._path, ".fam", "individuals")), len(snps)
-        self.shape, self.dtype = (rows, features), np.dtype(np.float32)
-        _check_size(self._path, rows, features)
-        self._bed = open_bed(self._path, iid_count=rows, sid_count=features)
-        self._stripe_rows = max(1, memory // features)
-        self._stripe = (0, np.empty((0, features), np.int8))
+            alleles = [f"{fields[4]}/{fields[5]}" for fields in snps]
+        super().__init__(
+            file,
+            [str(Path(file).with_suffix(ending)) for ending in (".bim", ".fam")],
+            rows,
+            [fields[1] for fields in snps],
+            alleles,
+            [f"{fields[0]}:{fields[3] if len(fields) > 3 else 0}" for fields in snps],
+            memory,
+        )
+        self._bed = open_bed(file, iid_count=rows, sid_count=len(snps))
 
-    def read(self, begin: int, end: int) -> np.ndarray:
-        """Return rows `begin` to `end`."""
-        first, calls = self._stripe
-        if begin < first or end > first + len(calls):
-            first, calls = self._stripe = self._decode_stripe(begin, end)
+    def decode(self, first: int, last: int, snps: np.ndarray | None) -> np.ndarray:
+        """Return calls as int8, with -127 for missing ones."""
+        columns = slice(None) if snps is None else snps
+        calls: np.ndarray = self._bed.read((np.s_[first:last], columns), dtype="int8", order="C")
+        return calls
+
+    def numbers(self, calls: np.ndarray) -> np.ndarray:
+        """Return decoded calls as float32, with NaN for missing ones."""
         as_numbers = np.full(256, np.nan, np.float32)
         as_numbers[:3] = (0, 1, 2)
-        return as_numbers[calls[begin - first : end - first].view(np.uint8)]
+        return as_numbers[calls.view(np.uint8)]
 
-    def _decode_stripe(self, begin: int, end: int) -> tuple[int, np.ndarray]:
-        """Return the first row and the calls of a stripe that contains these rows."""
-        rows = self.shape[0]
-        assert rows is not None
-        first = 0 if self._stripe_rows >= rows else begin
-        last = min(first + max(self._stripe_rows, end - begin), rows)
-        self._stripe = (0, self._stripe[1][:0].copy())  # free the old stripe before the next one
-        try:
-            return first, self._bed.read(np.s_[first:last, :], dtype="int8", order="C")
-        except (OSError, ValueError) as error:
-            raise SourceError(
-                f"{self.name}: individuals {first} to {last} cannot be read ({error}): it is damaged."
-            ) from error
-
-    def row_ids(self) -> list[str]:
+    def row_ids(self) -> Sequence[str]:
         """Return the ids of the individuals (IID)."""
-        return [fields[1] for fields in _read_table(self._path, ".fam", "individuals")]
+        return self.id_columns()["IID"]
 
-    def fingerprint(self) -> dict[str, Any]:
-        """Return shape, dtype, and size and time of the three files."""
-        beside = {
-            ending: file_stamp(str(Path(self._path).with_suffix(ending)))
-            for ending in (".bim", ".fam")
-        }
-        return super().fingerprint() | file_stamp(self._path) | beside
-
-    def digest(self) -> str | None:
-        """Return a digest of the three files."""
-        beside = [str(Path(self._path).with_suffix(ending)) for ending in (".bim", ".fam")]
-        return digest_of_files([self._path, *beside])
-
-
-def _read_table(path: str, ending: str, what: str) -> list[list[str]]:
-    """Return the fields of the `.bim` or `.fam` file: one line for each SNP or individual."""
-    beside = Path(path).with_suffix(ending)
-    if not beside.is_file():
-        raise SourceError(f"{beside} is missing: put the file with the {what} beside {path}.")
-    found = list(_read_fields(beside))
-    if not found:
-        raise SourceError(f"{beside} is empty: it must have one line for each of the {what}.")
-    return found
-
-
-def _read_fields(path: Path) -> Iterator[list[str]]:
-    with open(path, encoding="utf-8", errors="replace") as file:
-        for number, line in enumerate(file, start=1):
-            fields = line.split()
-            if len(fields) == 1:
-                raise SourceError(f"{path}: line {number} has one field: six are expected.")
-            if fields:
-                yield fields
+    def id_columns(self) -> dict[str, Sequence[str]]:
+        """Return the family ids (FID) and the ids within the family (IID) of the individuals."""
+        people = read_table(self._path, ".fam", "individuals")
+        return {"FID": [one[0] for one in people], "IID": [one[1] for one in people]}
 
 
 def _check_size(path: str, rows: int, features: int) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -44,6 +44,7 @@ class ShuffledSource(Source):
         self.name, self.shape, self.dtype = source.name, source.shape, source.dtype
         self.sparse, self.feature_names = source.sparse, source.feature_names
         self.image_shape, self.alleles = source.image_shape, source.alleles
+        self.positions = source.positions
 
     def blocks(self, start: int, size: int) -> Iterator[Block]:
         """Yield the rows from `start` on in blocks of `size` rows. Blocks before `start` are not read."""
@@ -52,6 +53,16 @@ class ShuffledSource(Source):
         before = int(ends[first - 1]) if first else 0
         pieces = (Block(self._read_block(number)) for number in order[first:])
         return rechunk(pieces, start - before, size)
+
+    def row_ids(self) -> Sequence[str] | None:
+        """Return the ids of the rows in the new order."""
+        ids = self._source.row_ids()
+        return None if ids is None else [ids[i] for i in self.order()]
+
+    def id_columns(self) -> dict[str, Sequence[str]]:
+        """Return the id columns of the source in the new order."""
+        found, order = self._source.id_columns(), self.order()
+        return {name: [ids[i] for i in order] for name, ids in found.items()}
 
     def in_float64(self) -> Source:
         """Return the same rows in the same order, computed in float64."""
