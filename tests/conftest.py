@@ -13,6 +13,8 @@ CACHE = Path(__file__).parents[1] / ".cache" / "jax"
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(CACHE))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
+# Threads of BLAS that wait for each other take all time of the cores that the workers share.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 flags = os.environ.get("XLA_FLAGS", "")
 if os.environ.get("EIGENGAME_OPTIMIZE") != "1" and "optimization_level" not in flags:
     flags += " --xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
