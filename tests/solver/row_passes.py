@@ -12,6 +12,7 @@ class RowPasses:
 
     stopped = False
     raw = False
+    on_host = False
     placement = ONE_DEVICE
 
     def __init__(self, *rows):

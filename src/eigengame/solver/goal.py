@@ -103,7 +103,7 @@ def play_rounding(
     mean, scatter = (gather(one).astype(np.float64) for one in (moments.mean, moments.scatter))
     columns = scatter + float(moments.weight) * mean**2
     source, size, batches = passes.source, passes.size, rows / passes.size
-    if passes.batches.on_host:
+    if passes.on_host:
         size, sums = sums_of_rows(size)
         batches *= sums
     return Rounding.probable(

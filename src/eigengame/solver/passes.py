@@ -83,6 +83,11 @@ class Passes(ABC):
         return self.batches.sends_raw
 
     @property
+    def on_host(self) -> bool:
+        """Whether batches are sparse rows that are multiplied on the host (`CSRRows`)."""
+        return self.batches.on_host
+
+    @property
     def stopped(self) -> bool:
         """Whether a callback has stopped the run."""
         return self.record.stopped

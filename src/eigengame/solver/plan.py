@@ -13,12 +13,13 @@ from eigengame.game.gram_space import cheaper_in_gram_space
 from eigengame.linalg.products import LONG_BATCH
 from eigengame.linalg.wide import LEAST_FEATURES, MOST_ROWS, MOST_WIDE, kernels_fit
 from eigengame.sharding.placement import ONE_DEVICE, Placement, choose_placement
-from eigengame.solver.batches import batches_in_memory, csr_on_host
+from eigengame.solver.batches import batches_in_memory
 from eigengame.solver.frame import Frame, frame_of
 from eigengame.solver.memory import MemoryUse, estimate_memory, refuse_unless_fits
 from eigengame.solver.options import CARRIED_PROBES, PROBES, REFINED_PROBES, Options
 from eigengame.solver.ragged import LEAST_ROWS, shared_size
 from eigengame.solver.routes import EXACT_ROUTES, REFINED, fallback_route, route_of
+from eigengame.solver.sparse_batches import csr_on_host
 from eigengame.sources import Source
 
 BATCH_BYTES = 2**30
@@ -329,9 +330,9 @@ def _extra_for_kernels(options: Options, k: int) -> Options:
 
 def _is_one_batch(problem: Problem, rows: int | None, batch: int) -> bool:
     """Return whether a batch holds all rows of sparse data in the memory of the host."""
-    source = problem.source
-    alone = problem.mesh is None and csr_on_host(ONE_DEVICE) and not source.slow
-    return source.sparse and alone and rows is not None and rows <= batch
+    if not problem.source.sparse or problem.source.slow or rows is None or rows > batch:
+        return False
+    return problem.mesh is None and csr_on_host(ONE_DEVICE)
 
 
 def _extra_for_one_batch(options: Options, k: int) -> Options:
