@@ -61,16 +61,21 @@ def test_weights_and_sparse_rows_survive_a_rechunk():
 
 @pytest.mark.parametrize("depth", [0, 1, 3])
 def test_batches_have_one_shape_and_padding_counts_nothing(depth):
-    for data in (X, SPARSE):
-        batches = list(Batches(as_source(data), 8, np.dtype("float64"), ahead=depth)())
-        assert [batch.read for batch in batches] == [8, 8, 8, 8, 5]
-        assert {dense(batch).shape for batch in batches} == {(8, D)}
-        found = np.concatenate([dense(batch) for batch in batches])
-        np.testing.assert_array_equal(found[:N], data.toarray() if data is SPARSE else data)
-        assert not found[N:].any()
-        np.testing.assert_array_equal(
-            np.asarray(batches[-1].rows.constant())[:, 0], [1] * 5 + [0] * 3
-        )
+    batches = list(Batches(as_source(X), 8, np.dtype("float64"), ahead=depth)())
+    assert [batch.read for batch in batches] == [8, 8, 8, 8, 5]
+    assert {dense(batch).shape for batch in batches} == {(8, D)}
+    found = np.concatenate([dense(batch) for batch in batches])
+    np.testing.assert_array_equal(found[:N], X)
+    assert not found[N:].any()
+    np.testing.assert_array_equal(np.asarray(batches[-1].rows.constant())[:, 0], [1] * 5 + [0] * 3)
+
+
+def test_sparse_batches_on_the_host_are_not_padded():
+    batches = list(Batches(as_source(SPARSE), 8, np.dtype("float64"))())
+    assert [batch.read for batch in batches] == [8, 8, 8, 8, 5]
+    assert [len(dense(batch)) for batch in batches] == [8, 8, 8, 8, 5]
+    found = np.concatenate([dense(batch) for batch in batches])
+    np.testing.assert_array_equal(found, SPARSE.toarray())
 
 
 def test_weights_origin_and_cursor_reach_the_rows():

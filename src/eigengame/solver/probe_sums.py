@@ -64,14 +64,17 @@ def no_sums(
     if count == 0:
         return None
     draws = draw_probes(seed, count, d).astype(np.float32).astype(dtype)
-    return _without_rows(placement.players(draws), placement)
+    return _without_rows(
+        placement.players(draws), placement.players(np.zeros_like(draws)), placement
+    )
 
 
 def no_sums_on_device(count: int, d: int, dtype: Any, seed: int) -> ProbeSums | None:
     """Version of `no_sums` for so many features that the device draws the probes."""
     if count == 0:
         return None
-    return _without_rows(_drawn_on_device(count, d, np.dtype(dtype), seed), ONE_DEVICE)
+    draws = _drawn_on_device(count, d, np.dtype(dtype), seed)
+    return _without_rows(draws, jnp.zeros_like(draws), ONE_DEVICE)
 
 
 @partial(jax.jit, static_argnums=(0, 1, 2))
@@ -80,12 +83,12 @@ def _drawn_on_device(count: int, d: int, dtype: Any, seed: int) -> jax.Array:
     return jax.random.normal(jax.random.fold_in(jax.random.key(seed), STREAM), (count, d), dtype)
 
 
-def _without_rows(draws: jax.Array, placement: Placement) -> ProbeSums:
-    """Return probes (r, d) without rows."""
+def _without_rows(draws: jax.Array, images: jax.Array, placement: Placement) -> ProbeSums:
+    """Return probes (r, d) without rows; `images` are zero."""
     dtype = draws.dtype
     return ProbeSums(
         draws,
-        jnp.zeros_like(draws),
+        images,
         placement.replicated(np.zeros((), dtype)),
         placement.replicated(np.asarray(unit_roundoff(dtype), dtype)),
         placement.replicated(np.zeros((), np.int32)),

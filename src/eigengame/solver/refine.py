@@ -141,7 +141,7 @@ def _begin(
     """Measure the players, and the probes with them, by one pass."""
     start = float64.orthonormal(players)
     count, d = start.shape
-    precise = np.dtype(goal.dtype) == np.float64 or goal.passes.batches.on_host
+    precise = np.dtype(goal.dtype) == np.float64 or goal.passes.on_host
     if values is not None and goal.tol is not None and not precise:
         parts = goal.rounding.parts(values)
         least = rounding_angles(values, *parts, goal.k, float(values[-1]))

@@ -32,7 +32,7 @@ class Tolerance(NamedTuple):
 
 def judged_tolerance(model: Any) -> Tolerance:
     """Return the tolerance of a fitted model: `tol_` if it has one, `tol` if that is a number, else the default."""
-    for tol in (getattr(model, "tol_", None), model.tol):
+    for tol in (getattr(model, "tol_", None), getattr(model, "tol", None)):
         if isinstance(tol, Real):
             return Tolerance(float(tol), True)
     return Tolerance(DEFAULT_TOL, False)
