@@ -20,7 +20,7 @@ def full_product(left: jax.Array, right: jax.Array) -> jax.Array:
     a milliradian apart, or for a certificate. Thin products are bound by memory, so full precision costs little.
     Products of NumPy arrays stay on the host.
     """
-    if isinstance(left, np.ndarray):
+    if isinstance(left, np.ndarray) and isinstance(right, np.ndarray):
         return host_product(left, right)
     return jnp.matmul(left, right, precision=lax.Precision.HIGHEST)
 
