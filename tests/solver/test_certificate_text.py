@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from eigengame import Certificate
-from eigengame.solver.certificate_text import LEADING, counts, findings
+from eigengame import Certificate, EigenGamePCA
+from eigengame.solver.certificate_text import LEADING, counts, findings, meaning
 from eigengame.solver.clusters import Cluster
 from eigengame.solver.one_pass import one_pass_block
 from tests.game_pca import game_pca
@@ -146,3 +146,11 @@ def test_a_variance_of_zero_is_a_reason_of_its_own():
     found = make([0.01, OPEN], estimate=[0.1, OPEN], separated=1, coupling=1e-9, level=0.0)
     found = replace(found, rayleigh=np.array([1.0, 1e-12]))
     assert findings(found)[1].kind == "no bound (rank)"
+
+
+def test_an_exact_route_is_said_to_be_exact():
+    found = EigenGamePCA(3, algorithm="exact").fit(DIGITS).certificate_
+    assert meaning(found) == "exact up to rounding, certified"
+    assert "probability" not in str(found)
+    one_pass = game_pca(3, random_state=0).fit(DIGITS).certificate_
+    assert meaning(one_pass) == "certified with probability 0.999"

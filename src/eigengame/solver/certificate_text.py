@@ -97,8 +97,12 @@ def findings(found: Certificate) -> list[Finding]:
 
 def meaning(found: Certificate) -> str:
     """Return what the bounds of the certificate guarantee."""
+    # An exact route leaves nothing to chance: its bounds are those of rounding.
+    sure = "exact up to rounding, certified"
     return {
-        "certified": f"certified with probability {found.confidence:.4g}",
+        "certified": sure
+        if found.confidence == 1
+        else f"certified with probability {found.confidence:.4g}",
         "conditional": "measured (holds if no larger direction was missed)",
         "estimate": "estimates from one pass (nothing is guaranteed)",
     }[found.kind]
