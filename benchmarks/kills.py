@@ -42,9 +42,10 @@ ROUTES = {
 """Options of the runs, which take different passes."""
 
 PROGRAM = """
-import os, sys
+import os, signal, sys
 from pathlib import Path
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # shells start background jobs without Ctrl-C
 at, number, note, *arguments = sys.argv[1:]
 seen = 0
 
@@ -145,7 +146,9 @@ class Runs:
         name, killed = str(self.made), 0
         for _ in range(times):
             number = SIGNALS[rng.integers(len(SIGNALS))]
-            killed += self._killed(name, number, rng, counts)
+            if not self._killed(name, number, rng, counts):
+                break  # the run has ended
+            killed += 1
         code = self._wait(self._start(name, -1, signal.SIGTERM))
         counts.resumed += killed > 0
         if code:

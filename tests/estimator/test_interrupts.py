@@ -196,6 +196,7 @@ def test_signals_are_not_touched_in_other_threads():
 
 DASK = """
 import signal, time
+signal.signal(signal.SIGINT, signal.default_int_handler)
 import dask
 import dask.array
 import numpy as np
@@ -215,6 +216,7 @@ except KeyboardInterrupt:
 
 STALLED = """
 import signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)
 import numpy as np
 from eigengame import EigenGamePCA
 
