@@ -25,7 +25,7 @@ from eigengame.solver import streaming
 from eigengame.solver.covariance import accumulate_scatter
 from eigengame.solver.frame import Frame
 from eigengame.solver.options import Options
-from eigengame.solver.plan import Problem
+from eigengame.solver.problem import Problem
 from eigengame.sources import SourceError
 from eigengame.sources.npy import open_npy
 from tests.game_pca import game_pca

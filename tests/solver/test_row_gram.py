@@ -17,7 +17,8 @@ from eigengame.solver.held_rows import HeldRows
 from eigengame.solver.options import Options
 from eigengame.solver.outcome import Status
 from eigengame.solver.passes import SourcePasses
-from eigengame.solver.plan import Problem, make_plan
+from eigengame.solver.plan import make_plan
+from eigengame.solver.problem import Problem
 from eigengame.solver.routes import MOST_SOLVED, ROW_GRAM
 from eigengame.solver.row_gram import row_gram, solve_players
 from eigengame.sources.device_array import DeviceArray

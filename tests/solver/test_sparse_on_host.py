@@ -14,8 +14,9 @@ from eigengame.game.csr_rows import CSRRows
 from eigengame.game.sparse_rows import SparseRows
 from eigengame.solver.batches import Batches
 from eigengame.solver.options import Options
-from eigengame.solver.plan import Problem, make_plan
+from eigengame.solver.plan import make_plan
 from eigengame.solver.probes import spectral_norm
+from eigengame.solver.problem import Problem
 from tests.game_pca import game_pca
 from tests.tolerance import tolerance
 

@@ -27,7 +27,8 @@ from eigengame.preparation import PreparedSource
 from eigengame.solver.events import Watcher
 from eigengame.solver.fit import batches_of
 from eigengame.solver.frame import Frame
-from eigengame.solver.plan import Plan, Problem, make_plan
+from eigengame.solver.plan import Plan, make_plan
+from eigengame.solver.problem import Problem
 from eigengame.sources import Source
 from eigengame.sources.dask_blocks import DaskSource
 

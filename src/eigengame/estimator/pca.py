@@ -41,7 +41,8 @@ from eigengame.solver.fit import (
 from eigengame.solver.forgetting import certified_weights
 from eigengame.solver.options import Options, limits
 from eigengame.solver.passes import SourcePasses
-from eigengame.solver.plan import Problem, make_plan
+from eigengame.solver.plan import make_plan
+from eigengame.solver.problem import Problem
 from eigengame.solver.result import Result, result_of, stream_frame, stream_in
 from eigengame.solver.row_counts import refuse_unless_counted, warn_if_rounded_away
 from eigengame.solver.solve import found_in_stream

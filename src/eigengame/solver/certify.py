@@ -14,7 +14,7 @@ from eigengame.solver.events import Watcher
 from eigengame.solver.fit import Executor, LocalExecutor
 from eigengame.solver.frame import first_mean
 from eigengame.solver.goal import Goal
-from eigengame.solver.plan import Problem
+from eigengame.solver.problem import Problem
 from eigengame.solver.result import Result, divisor
 from eigengame.solver.rounding import Rounding
 

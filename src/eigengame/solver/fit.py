@@ -15,7 +15,8 @@ from eigengame.solver.checkpoint import CheckpointStore
 from eigengame.solver.events import Watcher, call
 from eigengame.solver.frame import Frame
 from eigengame.solver.passes import Passes, SourcePasses
-from eigengame.solver.plan import Plan, Problem, make_plan
+from eigengame.solver.plan import Plan, make_plan
+from eigengame.solver.problem import Problem
 from eigengame.solver.result import Result
 from eigengame.solver.routes import EXACT_ROUTES
 from eigengame.solver.row_counts import TooFewRows

@@ -10,32 +10,16 @@ import numpy as np
 
 from eigengame.algorithms import Remembered
 from eigengame.game.gram_space import cheaper_in_gram_space
-from eigengame.linalg.products import LONG_BATCH
-from eigengame.linalg.wide import LEAST_FEATURES, MOST_ROWS, MOST_WIDE, kernels_fit
+from eigengame.linalg.wide import MOST_WIDE, kernels_fit
 from eigengame.sharding.placement import ONE_DEVICE, Placement, choose_placement
+from eigengame.solver.batch_size import batch_rows, for_kernels, is_one_batch
 from eigengame.solver.batches import batches_in_memory
 from eigengame.solver.frame import Frame, frame_of
 from eigengame.solver.memory import MemoryUse, estimate_memory, refuse_unless_fits
 from eigengame.solver.options import CARRIED_PROBES, PROBES, REFINED_PROBES, Options
+from eigengame.solver.problem import Problem
 from eigengame.solver.ragged import LEAST_ROWS, shared_size
 from eigengame.solver.routes import EXACT_ROUTES, REFINED, fallback_route, route_of
-from eigengame.solver.sparse_batches import csr_on_host
-from eigengame.sources import Source
-
-BATCH_BYTES = 2**30
-"""Largest batch if `batch_size` is "auto"."""
-
-LARGE_BATCH_BYTES = 2**28
-"""Largest batch of more than 1024 rows."""
-
-DEVICE_BATCH_BYTES = 2**31
-"""Largest batch of an array on a device."""
-
-DEVICE_BATCHES = 8
-"""Smallest number of batches of an array on a device, unless they have fewer than 1024 rows."""
-
-SPARSE_BATCH_BYTES = 2**28
-"""Largest batch of sparse rows on the host: its entries, and some arrays of scores."""
 
 MOST_PRECISE = 2**27
 """Largest size of players that are kept in float64 on the host: 1 GiB."""
@@ -48,29 +32,6 @@ for kernels on one device; "gram on the host" does so with players in host memor
 """
 
 CARRIED: Space = "gram with overlaps"
-
-
-@dataclass(frozen=True)
-class Problem:
-    """Data and options of a fit, before anything is decided.
-
-    Attributes
-    ----------
-    source : Source
-    options : Options
-    weights : array of shape (n,) or None
-    algorithm : str
-        "auto", "exact" or a name of the registry.
-    batch_size : int or "auto"
-    mesh : dict, str, Mesh or None
-    """
-
-    source: Source
-    options: Options
-    weights: np.ndarray | None = None
-    algorithm: str = "remembered"
-    batch_size: int | Literal["auto"] = "auto"
-    mesh: object = None
 
 
 @dataclass(frozen=True)
@@ -165,11 +126,11 @@ def make_plan(
         Whether workers with devices and memory of their own do the work.
     """
     source, options, d = problem.source, problem.options, problem.source.shape[1]
-    if _for_kernels(source):
+    if for_kernels(source):
         options = _extra_for_kernels(options, k)
     players = options.players(k, d)
     batch = batch_rows(problem, (rows, d), players)
-    if not (remote or ragged) and _is_one_batch(problem, rows, batch):
+    if not (remote or ragged) and is_one_batch(problem, rows, batch):
         options = _extra_for_one_batch(options, k)
         players = options.players(k, d)
     if ragged is not None and not source.sparse:
@@ -328,13 +289,6 @@ def _extra_for_kernels(options: Options, k: int) -> Options:
     return replace(options, extra=together - k - int(options.center))
 
 
-def _is_one_batch(problem: Problem, rows: int | None, batch: int) -> bool:
-    """Return whether a batch holds all rows of sparse data in the memory of the host."""
-    if not problem.source.sparse or problem.source.slow or rows is None or rows > batch:
-        return False
-    return problem.mesh is None and csr_on_host(ONE_DEVICE)
-
-
 def _extra_for_one_batch(options: Options, k: int) -> Options:
     """Return options with half as many extra players as components: there are no later rows to keep them for."""
     return replace(options, extra=max(k // 2, 8)) if options.extra == "auto" else options
@@ -352,12 +306,6 @@ def _probes(options: Options, route: str, players: int, d: int, *, carried: bool
     return 0 if carried or players * d > MOST_PRECISE else REFINED_PROBES
 
 
-def _for_kernels(source: Source) -> bool:
-    """Return whether rows are such that a plan prefers numbers of rows and players for which there are kernels."""
-    wide = source.on_device and source.shape[1] >= LEAST_FEATURES
-    return wide and source.dtype.name == "bfloat16" and jax.default_backend() == "gpu"
-
-
 def _kernels_apply(problem: Problem, players: int, batch: int, placement: Placement) -> bool:
     """Return whether the kernels of one GPU take rows and players of these shapes."""
     source, options, d = problem.source, problem.options, problem.source.shape[1]
@@ -366,60 +314,3 @@ def _kernels_apply(problem: Problem, players: int, batch: int, placement: Placem
     counts = (players, 1) if options.center else (players,)
     vectors = [jax.ShapeDtypeStruct((count, d), options.dtype) for count in counts]
     return kernels_fit(vectors, jax.ShapeDtypeStruct((batch, d), source.dtype))
-
-
-def batch_rows(problem: Problem, shape: tuple[int | None, int], players: int) -> int:
-    """Return the number of rows of a batch: enough for efficient products, at most 1 GiB.
-
-    Batches are as even as possible, in multiples of eight, so that little padding is needed; those of a GPU in
-    multiples of 64, for sums in chunks of rows. A source with blocks of a fixed size gets whole multiples of them,
-    as few as there are players.
-
-    Parameters
-    ----------
-    problem : Problem
-    shape : tuple of int
-        Rows to be read, or None, and features.
-    players : int
-    """
-    (n, d), given = shape, problem.source.block_rows
-    if not isinstance(problem.batch_size, str):
-        return int(problem.batch_size) if n is None else min(int(problem.batch_size), n)
-    if given is not None:
-        whole = given * -(-players // given)
-        return whole if n is None else min(whole, n)
-    row = d * np.dtype(problem.options.dtype).itemsize
-    fits = max(1, BATCH_BYTES // row)
-    # Larger batches forget less, and small problems between products count less; but they must fit into memory.
-    most = max(2 * players, min(1024, fits), min(4096, LARGE_BATCH_BYTES // row))
-    if _for_kernels(problem.source):
-        return MOST_ROWS if n is None else min(MOST_ROWS, n)
-    if problem.source.sparse and problem.mesh is None and csr_on_host(ONE_DEVICE):
-        most = max(most, _sparse_rows_that_fit(problem, n, players))
-    if problem.source.on_device and n is not None:
-        # Rows that are on the device already. An update takes as long as many products, so that few large ones are
-        # faster, and each of them forgets a little; but the first has no memory to begin with.
-        fits = max(1, DEVICE_BATCH_BYTES // row)
-        most = max(2 * players, min(fits, max(1024, -(-n // DEVICE_BATCHES))))
-    if n is None:
-        return most
-    even, unit = (
-        -(-n // -(-n // most)),
-        64 if problem.source.on_device and most >= LONG_BATCH else 8,
-    )
-    return min(n, -(-even // unit) * unit)
-
-
-def _sparse_rows_that_fit(problem: Problem, n: int | None, players: int) -> int:
-    """Return the number of sparse rows of a batch on the host, or 0 if the number of their entries is unknown.
-
-    An update takes about $10 K^2d$ operations besides its products, which take $3K$ for each entry: few large
-    batches are faster.
-    """
-    entries = None if n is None else problem.source.most_entries(n)
-    if n is None or entries is None:
-        return 0
-    size = np.dtype(problem.options.dtype).itemsize
-    # Entries as read and as multiplied, with their columns; scores of players and of directions, twice.
-    row = entries / n * (2 * size + 4) + 8 * players * size
-    return int(SPARSE_BATCH_BYTES / row)
