@@ -20,6 +20,17 @@ N, D, K = 40, 12, 3
 OWN = re.compile(r"eigengame/(estimator|_system/interrupts)")
 
 
+@pytest.fixture(autouse=True)
+def _signals_are_handled():
+    """A process that a shell started in the background ignores SIGINT: the tests run as in the foreground."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def batch(seed):
     rng = np.random.default_rng(seed)
     return rng.normal(size=(N, D)) * 0.6 ** np.arange(D) + 1
