@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from eigengame.cli.data_options import DataOptions, open_for_model
-from eigengame.cli.errors import handle_errors
+from eigengame.cli.errors import handle_errors, import_jax
 from eigengame.cli.options import Force, Json, ModelFile, option_group, parse_sizes
 from eigengame.cli.output import print_json
 from eigengame.cli.output_paths import check_output_path
@@ -60,6 +60,7 @@ def report(
     shape = None if image_shape is None else parse_sizes(image_shape, "--image-shape")
     if labels is not None and data is None:
         raise typer.BadParameter("labels need rows: give DATA too.", param_hint="--labels")
+    import_jax()
     from eigengame import EigenGamePCA
     from eigengame.cli.label_reader import read_labels
     from eigengame.report import write_report
