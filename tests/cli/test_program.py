@@ -132,6 +132,35 @@ def test_a_signal_within_the_garbage_collector_is_not_lost(number, imported, tmp
     assert not (tmp_path / "slow.safetensors").exists()
 
 
+# A signal within the initialisation of a library of JAX, in which an exception ends the process.
+IMPORTING = """
+import signal, sys
+from eigengame.cli import main
+
+def profile(frame, event, _):
+    if event == "call" and frame.f_code.co_filename.endswith("enum.py") and "jaxlib.mlir" in sys.modules:
+        sys.setprofile(None)
+        signal.raise_signal(signal.SIGTERM)
+
+sys.setprofile(profile)
+main(sys.argv[1:])
+"""
+
+
+@pytest.mark.parametrize("command", [["fit", "slow.npy", "-q"], ["inspect", "slow.safetensors"]])
+def test_a_signal_while_jax_is_imported_ends_the_command(command, tmp_path):
+    np.save(tmp_path / "slow.npy", np.random.default_rng(1).normal(size=(400, FEATURES)))
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORTING, *command],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(SOURCE)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 130, done.stderr
+    assert "stopped" in done.stderr.splitlines()[-1]
+
+
 def wait_for_another_line(path, running):
     """Wait until a run has written another line of its log."""
     before = path.read_text().count("\n") if path.exists() else 0

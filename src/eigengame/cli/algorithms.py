@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from eigengame.cli.errors import handle_errors
+from eigengame.cli.errors import handle_errors, import_jax
 from eigengame.cli.options import Json
 from eigengame.cli.output import print_json, print_table
 
@@ -28,6 +28,7 @@ CHOICES = {
 @handle_errors
 def algorithms(json: Json = False) -> None:
     """List the algorithms, with a one-line description of each."""
+    import_jax()
     from eigengame.algorithms import REGISTRY
 
     lines = CHOICES | {name: _summary(made.__module__) for name, made in REGISTRY.items()}

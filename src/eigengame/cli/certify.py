@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from eigengame.cli.data_options import DataOptions, open_for_model
-from eigengame.cli.errors import handle_errors
+from eigengame.cli.errors import handle_errors, import_jax
 from eigengame.cli.fitting import use_compilation_cache
 from eigengame.cli.options import Data, Force, Json, ModelFile, Quiet, option_group
 from eigengame.cli.output import model_summary, print_components, print_json
@@ -41,6 +41,7 @@ def certify(
     """
     if output is not None:
         check_output_path(output, (".safetensors",), force=force)
+    import_jax()
     from eigengame import EigenGamePCA
 
     use_compilation_cache()

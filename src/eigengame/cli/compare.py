@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from eigengame.cli.errors import handle_errors
+from eigengame.cli.errors import handle_errors, import_jax
 from eigengame.cli.options import Json, ModelFile
 from eigengame.cli.output import print_json, print_table
 
@@ -21,6 +21,7 @@ def compare(first: ModelFile, second: ModelFile, json: Json = False) -> None:
     """
     import numpy as np
 
+    import_jax()
     from eigengame import EigenGamePCA, metrics
 
     one, other = EigenGamePCA.load(first), EigenGamePCA.load(second)

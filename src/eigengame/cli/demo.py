@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from eigengame.cli.errors import handle_errors
+from eigengame.cli.errors import handle_errors, import_jax
 from eigengame.cli.fitting import use_compilation_cache
 from eigengame.cli.options import Json
 from eigengame.cli.output import model_summary, print_components, print_json, print_outcome
@@ -28,6 +28,7 @@ def demo(
     check_output_path(output, (".html", ".htm"), force=True)
     from sklearn.datasets import load_digits
 
+    import_jax()
     from eigengame import EigenGamePCA
     from eigengame.report import write_report
 

@@ -60,6 +60,12 @@ def handle_errors(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
+def import_jax() -> None:
+    """Import JAX, and handle signals afterwards: an exception within its import can end the process."""
+    with interrupts.deferred():
+        import jax  # noqa: F401
+
+
 def error_message(error: Exception) -> str:
     """Return one or two lines for an error: the cause and the fix."""
     text = "\n".join(str(error).strip().splitlines()[:2]).replace("n_components=", "-k ")

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from eigengame._system import interrupts
 from eigengame.cli.data_options import DataOptions, PreparationOptions, open_for_fit
-from eigengame.cli.errors import handle_errors, with_resume_hint
+from eigengame.cli.errors import handle_errors, import_jax, with_resume_hint
 from eigengame.cli.estimator_options import EstimatorOptions
 from eigengame.cli.fitting import Components, Output, RunOptions, fit_source
 from eigengame.cli.multihost import exit_if_host_lost, join_hosts
@@ -75,6 +75,7 @@ def fit(
     k = None if components is None else parse_component_count(components)
     target = Path(f"{data_stem(data)}.safetensors") if output is None else output
     check_output_path(target, (".safetensors",), force=force)
+    import_jax()
     is_first = hosts is None or join_hosts(hosts, host_count, host_index, host_wait)
     source = open_for_fit(data, data_options, preparation)
     began = time.perf_counter()

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from eigengame._system import interrupts
-from eigengame.cli.errors import handle_errors, print_message, with_resume_hint
+from eigengame.cli.errors import handle_errors, import_jax, print_message, with_resume_hint
 from eigengame.cli.estimator_options import EstimatorOptions
 from eigengame.cli.fitting import Components, Output, RunOptions, fit_source
 from eigengame.cli.networks import open_network
@@ -135,6 +135,7 @@ def fit_activations(
     target = Path(f"{data_stem(images)}-activations.safetensors") if output is None else output
     if not list_layers:
         check_output_path(target, (".safetensors",), force=force)
+    import_jax()
     from eigengame.sources.activations import activations
     from eigengame.sources.image_batches import MEAN, STD, image_batches
     from eigengame.sources.torch.working_copy import jax_device

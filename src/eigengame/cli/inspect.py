@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from eigengame.cli.errors import handle_errors
+from eigengame.cli.errors import handle_errors, import_jax
 from eigengame.cli.options import Json, ModelFile
 from eigengame.cli.output import model_summary, print_components, print_json, print_outcome
 
@@ -15,6 +15,7 @@ EXAMPLES = (
 @handle_errors
 def inspect(model: ModelFile, json: Json = False) -> None:
     """Show the contents of a model file: components, their angle bounds, and the data of the fit."""
+    import_jax()
     from eigengame import EigenGamePCA
     from eigengame.model_file import provenance
 

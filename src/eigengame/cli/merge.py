@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from eigengame.cli.errors import handle_errors
+from eigengame.cli.errors import handle_errors, import_jax
 from eigengame.cli.options import Force, Json
 from eigengame.cli.output import model_summary, print_components, print_json, print_outcome
 from eigengame.cli.output_paths import check_output_path
@@ -38,6 +38,7 @@ def merge(
     if len(models) < 2:
         raise typer.BadParameter("give two or more models.", param_hint="MODEL")
     check_output_path(output, (".safetensors",), force=force)
+    import_jax()
     from eigengame import EigenGamePCA
     from eigengame.model_file import ModelFileError
 

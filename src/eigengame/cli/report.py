@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from eigengame.cli.data_options import DataOptions, open_for_model
-from eigengame.cli.errors import handle_errors
+from eigengame.cli.errors import handle_errors, import_jax
 from eigengame.cli.genotype_options import GenotypeOptions, align_genotypes
 from eigengame.cli.options import Force, Json, ModelFile, option_group, parse_sizes
 from eigengame.cli.output import print_json
@@ -96,6 +96,7 @@ def report(
         raise typer.BadParameter("give DATA too.", param_hint="--intersect or --ambiguous")
     if overlay_ids is not None and overlay is None:
         raise typer.BadParameter("give --overlay too.", param_hint="--overlay-ids")
+    import_jax()
     from eigengame import EigenGamePCA
     from eigengame.cli.label_reader import Labels, read_labels
     from eigengame.report import write_report

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from eigengame.cli.data_options import DataOptions, open_for_model
-from eigengame.cli.errors import handle_errors
+from eigengame.cli.errors import handle_errors, import_jax
 from eigengame.cli.genotype_options import GenotypeOptions, align_genotypes, shrinkage_of
 from eigengame.cli.options import Data, Force, Json, ModelFile, Quiet, option_group
 from eigengame.cli.output import print_json
@@ -60,6 +60,7 @@ def transform(
 
     target = Path(f"{data_stem(data)}-scores.npy") if output is None else output
     check_output_path(target, tuple(WRITERS), force=force)
+    import_jax()
     from eigengame import EigenGamePCA
 
     pca = EigenGamePCA.load(model)
