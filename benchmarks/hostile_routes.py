@@ -27,7 +27,9 @@ from threadpoolctl import threadpool_limits
 from benchmarks.hostile_claims import Claim, Route, claim, estimator, tolerance
 from benchmarks.hostile_problems import Problem
 from benchmarks.hostile_streams import STREAM_ROUTES
-from eigengame.solver import routes
+from eigengame.estimator import pca
+from eigengame.solver import plan, routes
+from eigengame.solver.covariance import COARSE
 
 MOST_INNER_PRODUCTS = 1200
 """Largest number of rows whose inner products are solved."""
@@ -72,6 +74,21 @@ def by_covariance(problem: Problem) -> list[Claim]:
     return [claim("plain", pca)]
 
 
+def by_float32_covariance(problem: Problem) -> list[Claim]:
+    """Solve by the covariance in float32, although the data is small enough for float64."""
+    with (
+        mock.patch.object(pca, "SMALL", 0),
+        mock.patch.object(plan, "route_of", return_value=routes.COVARIANCE),
+    ):
+        tol = max(tolerance(problem), COARSE)  # with a smaller one float32 is not tried
+        fit = partial(estimator, problem, algorithm="auto", tol=tol, dtype="float32")
+        return [
+            claim("plain", fit().fit(problem.rows)),
+            claim("uncentred", fit(center=False).fit(problem.rows)),
+            claim("weighted", fit().fit(problem.rows, sample_weight=problem.weights)),
+        ]
+
+
 def by_inner_products(problem: Problem) -> list[Claim]:
     """Solve by the inner products of the rows, although features are fewer; many rows by the covariance."""
     exact = partial(estimator, problem, algorithm="exact")
@@ -92,6 +109,13 @@ def by_sparse(problem: Problem) -> list[Claim]:
 
 def sparse_in_one_pass(problem: Problem) -> list[Claim]:
     return [claim("plain", estimator(problem).fit(sparse.csr_array(problem.rows)))]
+
+
+def by_lanczos(problem: Problem) -> list[Claim]:
+    """Fit sparse rows by Lanczos' method, however few they are."""
+    pca = estimator(problem, algorithm="auto", tol=tolerance(problem))
+    with mock.patch.object(routes, "_cheapest", return_value=routes.LANCZOS):
+        return [claim("plain", pca.fit(sparse.csr_array(problem.rows)))]
 
 
 def by_weights(problem: Problem) -> list[Claim]:
@@ -156,9 +180,11 @@ ROUTES: dict[str, Route] = {
     "passes": by_passes,
     "one-pass": one_pass,
     "auto": by_covariance,
+    "float32-covariance": by_float32_covariance,
     "exact": by_inner_products,
     "sparse": by_sparse,
     "sparse-one-pass": sparse_in_one_pass,
+    "lanczos": by_lanczos,
     "weights": by_weights,
     "weights-one-pass": weights_in_one_pass,
     "uncentred": uncentred,

@@ -65,7 +65,7 @@ def write(folder: Path, files: Content) -> None:
 
 def child(first: int, last: int, seed: int, formats: Sequence[str], folder: Path) -> None:
     """Read cases in this process, and print one line before and one after each of them."""
-    seeds = make_seeds(folder / "seeds")
+    seeds = make_seeds(folder / "seeds", formats)
     limit = (MEMORY, MEMORY)
     resource.setrlimit(resource.RLIMIT_AS, limit)
     signal.signal(signal.SIGALRM, signal.SIG_DFL)  # ends the process, also within compiled code
@@ -233,7 +233,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     formats = given.formats.split(",")
     if given.only is not None:
         with tempfile.TemporaryDirectory() as folder:
-            seeds = make_seeds(Path(folder))
+            seeds = make_seeds(Path(folder), formats)
             name, files = files_of(given.only, given.seed, formats, seeds)
             write(Path(folder) / "input", files)
             target = Path(folder) / "input" / seeds[name].target

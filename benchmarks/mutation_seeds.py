@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import importlib.util
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,6 +15,7 @@ from scipy import sparse
 ROWS, FEATURES = 23, 5
 X = np.random.default_rng(0).standard_normal((ROWS, FEATURES)).round(3)
 SPARSE = sparse.csr_array(np.where(X > 0.2, X, 0))
+NETCDF = all(importlib.util.find_spec(name) for name in ("xarray", "h5netcdf"))
 BYTES = (40 * X + 128).clip(0, 255).astype(np.uint8)
 
 
@@ -38,13 +40,13 @@ class Seed(NamedTuple):
     options: dict[str, Any] = {}  # noqa: RUF012 - never changed
 
 
-def make_seeds(folder: Path) -> dict[str, Seed]:
-    """Write one input of each format below a folder, and return all of them."""
+def make_seeds(folder: Path, formats: Sequence[str] = ()) -> dict[str, Seed]:
+    """Write one input of each of the formats, by default of all, below a folder, and return them."""
     seeds = {}
-    for name, make in MAKERS.items():
+    for name in formats or MAKERS:
         place = folder / name
         place.mkdir(parents=True)
-        target, rows, *rest = make(place)
+        target, rows, *rest = MAKERS[name](place)
         files = {
             str(path.relative_to(place)): path.read_bytes()
             for path in sorted(place.rglob("*"))
@@ -111,6 +113,19 @@ def _hdf5(folder: Path) -> tuple[Any, ...]:
         file.create_dataset("group/x", data=X, chunks=(8, FEATURES), compression="gzip")
         file["labels"] = np.arange(ROWS)
     return "x.h5", X
+
+
+def _netcdf(engine: str) -> Callable[[Path], tuple[Any, ...]]:
+    def make(folder: Path) -> tuple[Any, ...]:
+        import xarray
+
+        field = xarray.DataArray(
+            X, dims=("time", "lat"), coords={"lat": np.linspace(-60, 60, FEATURES)}, name="sst"
+        )
+        field.to_netcdf(folder / "x.nc", engine=engine)
+        return "x.nc", X
+
+    return make
 
 
 def _hdf5_sparse(folder: Path) -> tuple[Any, ...]:
@@ -257,6 +272,7 @@ MAKERS: dict[str, Callable[[Path], tuple[Any, ...]]] = {
     "txt": _text(".txt", "  ", None),
     "hdf5": _hdf5,
     "hdf5 10x": _hdf5_sparse,
+    **({"netcdf": _netcdf("h5netcdf"), "netcdf classic": _netcdf("scipy")} if NETCDF else {}),
     "h5ad": _h5ad("dense"),
     "h5ad csr": _h5ad("csr"),
     "h5ad csc": _h5ad("csc"),

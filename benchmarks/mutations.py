@@ -195,12 +195,24 @@ def mutate_npy(content: bytes, draw: random.Random) -> bytes:
     return content[:8] + struct.pack("<H", len(text) % 65536) + text + content[begin:]
 
 
+def _with_sorted_metadata(content: bytes) -> bytes:
+    """Return a safetensors file with its metadata in order: the library writes it in another one each time."""
+    size = struct.unpack("<Q", content[:8])[0]
+    header = json.loads(content[8 : 8 + size])
+    if "__metadata__" in header:
+        header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    return struct.pack("<Q", len(text)) + text + content[8 + size :]
+
+
 def _safetensors(content: bytes, draw: random.Random) -> bytes:
     """Change the header of a safetensors file; most often the facts of a model, with a correct checksum."""
     from safetensors.numpy import load, save
 
     from eigengame._system.array_file import add_checksum
 
+    content = _with_sorted_metadata(content)
     size = struct.unpack("<Q", content[:8])[0]
     header = json.loads(content[8 : 8 + size])
     if draw.random() < 0.2:
@@ -231,7 +243,7 @@ def _safetensors(content: bytes, draw: random.Random) -> bytes:
             del arrays[which]
         else:
             arrays[which] = np.ascontiguousarray(changed(arrays[which]))
-    return save(arrays, metadata=add_checksum(arrays, about))
+    return _with_sorted_metadata(save(arrays, metadata=add_checksum(arrays, about)))
 
 
 def _place(size: int, draw: random.Random) -> int:

@@ -16,19 +16,18 @@ STEP_SIZES = (1e-3, 1e-4, 1e-5, 1e-6)
 
 
 def one_pass(data: Any, k: int, batch: int, seed: int) -> Found:
-    """EigenGamePCA, one pass over the rows."""
-    return fitted({"batch_size": batch, "passes": 1}, data, k, seed, declared=1)
+    """EigenGamePCA, one pass over the rows, in batches of its own choice."""
+    return fitted({"passes": 1}, data, k, seed, declared=1)
 
 
 def refined(data: Any, k: int, batch: int, seed: int) -> Found:
     """EigenGamePCA, up to 8 passes, until certified at pi/32."""
-    options = {"batch_size": batch, "passes": 8, "tol": math.pi / 32}
-    return fitted(options, data, k, seed, declared=8)
+    return fitted({"passes": 8, "tol": math.pi / 32}, data, k, seed, declared=8)
 
 
 def automatic(data: Any, k: int, batch: int, seed: int) -> Found:
-    """EigenGamePCA with algorithm="auto"."""
-    return fitted({"algorithm": "auto"}, data, k, seed, declared=None)
+    """EigenGamePCA with its defaults: every component certified within 0.05 rad."""
+    return fitted({"algorithm": "auto", "tol": "auto"}, data, k, seed, declared=None)
 
 
 def fitted(options: dict[str, Any], data: Any, k: int, seed: int, declared: int | None) -> Found:
@@ -37,8 +36,6 @@ def fitted(options: dict[str, Any], data: Any, k: int, seed: int, declared: int 
 
     if scipy.sparse.issparse(data):
         options["center"] = False
-        # The batches of a data set are those of dense rows. Sparse rows are in memory as a whole.
-        options["batch_size"] = "auto"
     estimator = EigenGamePCA(k, **{"algorithm": "remembered", "tol": None} | options)
     if "random_state" in estimator.get_params():
         estimator.set_params(random_state=seed)

@@ -15,8 +15,10 @@ import argparse
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 
 from threadpoolctl import threadpool_limits
@@ -91,7 +93,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     cases: list[Case] = []
     options.out.parent.mkdir(parents=True, exist_ok=True)
     chosen = options.problems, options.seed, options.family, options.route
-    for case in cases_of(*chosen, options.setting, options.order, options.each):
+    made = cases_of(*chosen, options.setting, options.order, options.each)
+    if options.processes > 1:
+        made = _in_processes(options)
+    for case in made:
         cases.append(case)
         if len(cases) % 100 == 0:
             seconds = time.monotonic() - began
@@ -108,6 +113,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(totals(cases))
     print(f"\nThe tables are in {options.out}.")
     return int(rate(cases).exceeded)
+
+
+def _in_processes(options: argparse.Namespace) -> Iterator[Case]:
+    """Yield the same cases as one process, each family in a process of its own."""
+    with ProcessPoolExecutor(options.processes, get_context("spawn")) as pool:
+        for cases in pool.map(partial(_of_family, options), options.family):
+            yield from cases
+
+
+def _of_family(options: argparse.Namespace, family: str) -> list[Case]:
+    """Return all cases of a family."""
+    chosen = options.problems, options.seed, (family,), options.route
+    return list(cases_of(*chosen, options.setting, options.order, options.each))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -130,6 +148,7 @@ def _parser() -> argparse.ArgumentParser:
             default=known,
             help=f"comma-separated, of {', '.join(known)}",
         )
+    parser.add_argument("--processes", type=int, default=1, help="families in parallel")
     parser.add_argument("--out", type=Path, default=OUT)
     return parser
 

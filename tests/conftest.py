@@ -6,9 +6,13 @@ the next run share. Processes that tests start inherit both settings.
 """
 
 import os
+import signal
 from importlib.metadata import version
 from pathlib import Path
 
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell ignores Ctrl-C in the background, and so would all programs that tests start and interrupt.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 CACHE = Path(__file__).parents[1] / ".cache" / "jax"
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(CACHE))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")

@@ -110,6 +110,10 @@ def test_fits_in_threads_restore_the_settings(plain):
 def test_the_folder_is_chosen_by_the_environment(monkeypatch):
     monkeypatch.setenv("EIGENGAME_CACHE", "here")
     assert default_folder() == Path("here/programs")
+    monkeypatch.setenv("XDG_CACHE_HOME", "user")
+    for name in ("on", "1", "True", ""):
+        monkeypatch.setenv("EIGENGAME_CACHE", name)
+        assert default_folder() == Path("user/eigengame/programs")
     monkeypatch.setenv("EIGENGAME_CACHE", "OFF")
     assert default_folder() is None
     with pytest.raises(ValueError, match="turns the cache off"):

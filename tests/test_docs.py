@@ -83,6 +83,42 @@ def test_the_example_of_a_report_runs(tmp_path, monkeypatch):
     assert scores["time"]["dates"]
 
 
+def test_the_example_of_a_drifting_process_is_real_output():
+    page = (DOCS / "processes.md").read_text()
+    program, printed = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", page, re.S)[0]
+    with contextlib.redirect_stdout(io.StringIO()) as output:
+        exec(program, {"__name__": "program"})
+    said = output.getvalue()
+    assert re.sub(NUMBER, "#", said).split() == re.sub(NUMBER, "#", printed).split()
+    found, written = ([float(one) for one in re.findall(NUMBER, text)] for text in (said, printed))
+    # Two of 50 rows may be on the other side of a limit on another processor.
+    assert found == pytest.approx(written, rel=0.1, abs=4)
+    before, after = (
+        re.findall(r"adaptive (\d+)%, static (\d+)%", part) for part in said.split(" 2000:")
+    )
+    assert max(int(adaptive) for adaptive, _ in before) <= 10 < int(before[-1][1])
+    assert after == [("100", "100")] * 2
+    assert said.count("largest SPE by column 11") == 2
+
+
+def test_the_table_of_the_process_page_is_that_of_the_benchmark():
+    stored = (DOCS.parent / "benchmarks" / "results" / "tennessee_eastman.md").read_text()
+    lines = {
+        line.split("|")[1].strip(): line.split("|")[2:-1]
+        for line in stored.splitlines()
+        if "|" in line
+    }
+    page = (DOCS / "processes.md").read_text()
+    shown = [
+        [cell.strip() for cell in line.split("|")[2:-1]]
+        for line in page.split("| method |")[1].splitlines()[2:6]
+    ]
+    for i, cells in enumerate(shown):
+        faults = [lines[fault][3 * i].strip() for fault in ("1", "4", "14", "21")]
+        means = [cell.strip() for cell in lines["mean"][3 * i : 3 * i + 3]]
+        assert cells == [*means[:2], f"{means[2].split()[0]} of 21", *faults]
+
+
 def test_the_guide_of_the_report_names_every_argument():
     guide = (DOCS / "report.md").read_text()
     named = set(inspect.signature(eigengame.write_report).parameters)

@@ -99,3 +99,27 @@ def test_mismatched_shapes_are_rejected():
         metrics.true_components(matrix=[[1.0, 2.0], [0.0, 1.0]])
     with pytest.raises(ValueError, match="not symmetric"):
         metrics.true_components(matrix=np.ones((2, 3)))
+
+
+def test_principal_angles_are_those_by_which_a_subspace_is_turned():
+    rng = np.random.default_rng(0)
+    basis = np.linalg.qr(rng.normal(size=(12, 12)))[0]
+    angles = np.array([1e-9, 0.2, 1.5])
+    turned = np.cos(angles)[:, None] * basis[:3] + np.sin(angles)[:, None] * basis[3:6]
+    # Any other basis of the same span, in any scale.
+    mixed = rng.normal(size=(3, 3)) @ turned
+    np.testing.assert_allclose(metrics.principal_angles(basis[:3], mixed), angles, atol=1e-12)
+    np.testing.assert_allclose(metrics.principal_angles(mixed, basis[:3]), angles, atol=1e-12)
+    # A line within a plane, and one orthogonal to it.
+    np.testing.assert_allclose(metrics.principal_angles(basis[:1], basis[:2]), [0], atol=1e-12)
+    np.testing.assert_allclose(
+        metrics.principal_angles(basis[:2], basis[1:3]), [0, np.pi / 2], atol=1e-12
+    )
+
+
+def test_principal_angles_are_as_many_as_the_smaller_dimension():
+    rows = np.eye(4)
+    np.testing.assert_allclose(metrics.principal_angles(rows[[0, 0]], rows[:2]), [0], atol=1e-12)
+    assert len(metrics.principal_angles(np.zeros((2, 4)), rows[:2])) == 0
+    with pytest.raises(ValueError, match="features"):
+        metrics.principal_angles(rows[:2], rows[:2, :3])

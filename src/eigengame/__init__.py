@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from eigengame.algorithms import make as make
     from eigengame.estimator import EigenGamePCA as EigenGamePCA
     from eigengame.estimator.uncertified import UncertifiedWarning as UncertifiedWarning
+    from eigengame.layerwise import LayerFits as LayerFits
+    from eigengame.layerwise import fit_layers as fit_layers
     from eigengame.preparation import prepare as prepare
     from eigengame.report import write_report as write_report
     from eigengame.solver.certificate import Certificate as Certificate
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from eigengame.sources import SourceError as SourceError
     from eigengame.sources import as_source as as_source
     from eigengame.sources.activations import activations as activations
+    from eigengame.sources.gradients import gradients as gradients
     from eigengame.sources.shuffle import shuffled as shuffled
 
 PUBLIC = {
@@ -36,6 +39,7 @@ PUBLIC = {
     "Checkpoint": "solver.checkpoint",
     "EigenGamePCA": "estimator",
     "Interrupted": "solver.checkpoint",
+    "LayerFits": "layerwise",
     "Outcome": "solver.outcome",
     "Source": "sources",
     "SourceError": "sources",
@@ -43,6 +47,8 @@ PUBLIC = {
     "UncertifiedWarning": "estimator.uncertified",
     "activations": "sources.activations",
     "as_source": "sources",
+    "fit_layers": "layerwise",
+    "gradients": "sources.gradients",
     "keep_compilations": "_system.compilation_cache",
     "make": "algorithms",
     "play": "_play",

@@ -12,7 +12,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy.linalg import eigh
+from scipy.linalg import eigh, orth, svdvals
 from scipy.optimize import linear_sum_assignment
 
 from eigengame import _check
@@ -65,6 +65,24 @@ def subspace_distance(players: Any, truth: Any) -> Any:
     # Tr(V V+ V^ V^+) from k x k products, without d x d projections.
     across = truth[:k] @ xp.linalg.pinv(players)
     return 1 - xp.trace((players @ xp.linalg.pinv(truth[:k])) @ across) / k
+
+
+def principal_angles(one: Any, other: Any) -> np.ndarray:
+    r"""Return the principal angles between the spans of rows (k, d) and (l, d), in radians, smallest first.
+
+    $\cos\theta_i$ are the singular values of $Q_1^\top Q_2$ for orthonormal bases $Q_1, Q_2$ (columns), and
+    $\sin\theta_i$ those of $Q_2 - Q_1 Q_1^\top Q_2$. Angles are computed in float64 from both, so that small and
+    large ones are accurate. There are as many as the smaller of the dimensions of the spans.
+    """
+    given = [
+        np.asarray(_check.matrix(*pair), np.float64) for pair in (("one", one), ("other", other))
+    ]
+    _check.same_width("one", given[0].shape[1], "other", given[1].shape[1])
+    bases = [orth(rows.T) for rows in given]
+    large, small = sorted(bases, key=lambda basis: -basis.shape[1])
+    products = large.T @ small
+    sines = svdvals(small - large @ products)
+    return np.arctan2(sines[::-1], svdvals(products))
 
 
 def match(players: Any, truth: Any) -> np.ndarray:

@@ -62,6 +62,14 @@ class Model(NamedTuple):
 
         Rows on a device stay there: only components and scores are transferred.
         """
+        if source.shifts:
+            # Rows in half precision keep more digits about the mean.
+            centred = self._replace(mean=np.zeros_like(self.mean))
+            yield from centred._score_blocks(source.about(self.mean), size, whiten=whiten)
+        else:
+            yield from self._score_blocks(source, size, whiten=whiten)
+
+    def _score_blocks(self, source: Source, size: int, *, whiten: bool) -> Iterator[np.ndarray]:
         there = jax.device_put(self.components) if source.on_device else None
         size = min(size, source.block_rows or size)
         begin = 0
@@ -83,6 +91,15 @@ class Model(NamedTuple):
         if self.mixing is not None:
             scores = scores @ self.mixing.astype(scores.dtype)
         return scores / self._deviations().astype(scores.dtype) if whiten else scores
+
+    def affine(self, *, whiten: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Return weights (k, d) and biases (k,) in float64, for which scores are ``rows @ weights.T + biases``."""
+        weights = self.components.astype(np.float64)
+        biases = -(weights @ self.mean.astype(np.float64))
+        if whiten:
+            deviations = self._deviations()
+            weights, biases = weights / deviations[:, None], biases / deviations
+        return weights, biases
 
     def restore(self, scores: np.ndarray, *, whiten: bool) -> np.ndarray:
         """Return rows (n, d) from scores."""

@@ -32,11 +32,16 @@ def check_facts(facts: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> N
     steps = facts.get("preparation")
     if (
         steps
-        and all(step.get("kind") != "columns" for step in steps)
+        and all(step.get("kind") not in ("columns", "grid cells") for step in steps)
         and facts["features_before"] != d
     ):
         raise ValueError(
             f"features_before is {facts['features_before']}, but components_ has {k, d}"
+        )
+    before = facts.get("feature_names_before")
+    if before is not None and len(before) != facts["features_before"]:
+        raise ValueError(
+            f"feature_names_before has {len(before)} names, but features_before is {facts['features_before']}"
         )
     for name, (valid, described) in VALUES.items():
         if name in facts["parameters"] and not valid(facts["parameters"][name]):
@@ -44,6 +49,8 @@ def check_facts(facts: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> N
             raise ValueError(f"parameters: {name} is {given}, not {described}")
     _check("outcome", facts["outcome"], OUTCOME)
     _check("certificate", facts["certificate"], _certificate(k))
+    if facts["certificate"]["kind"] == "certified" and facts["certificate"]["level"] is None:
+        raise ValueError("certificate: level is missing")
     for cluster in facts["certificate"].get("clusters", ()):
         _check("clusters", cluster, CLUSTER)
     _check("provenance", facts["provenance"], PROVENANCE)
@@ -132,11 +139,18 @@ def _count(value: Any) -> bool:
 
 
 def _text(value: Any) -> bool:
-    return isinstance(value, str)
+    """Return whether a value is text. JSON can hold half a character, which no file can be written with."""
+    if not isinstance(value, str):
+        return False
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _plain(value: Any) -> bool:
-    return value is None or isinstance(value, bool | int | float | str)
+    return value is None or isinstance(value, bool | int | float) or _text(value)
 
 
 def _dict(value: Any) -> bool:
@@ -170,9 +184,11 @@ def _facts(d: int, *, prepared: bool) -> dict[str, tuple[bool, Check]]:
         "began": (False, _dict),
         "features": (True, names),
         "alleles": (False, names),
+        "layer": (False, _or_none(_text)),
         "layers": (False, lambda value: value is None or (value != [] and _list(_dict)(value))),
         "unit": (False, _positive),
         "preparation": (False, _or_none(_list(_dict))),
+        "feature_names_before": (False, _or_none(_list(_text))),
         "features_before": (prepared, _or_none(_count) if not prepared else _positive_count),
     }
 
@@ -200,13 +216,15 @@ def _certificate(k: int) -> dict[str, tuple[bool, Check]]:
 
 NUMBERS: dict[str, tuple[bool, Check]] = {
     "noise_variance_": (True, _not_negative),
-    **dict.fromkeys(("n_components_", "n_samples_seen_", "n_features_in_"), (True, _count)),
+    **dict.fromkeys(("n_components_", "n_features_in_"), (True, _count)),
+    "n_samples_seen_": (True, _positive_count),
     **dict.fromkeys(("n_players_", "n_passes_"), (True, _count)),
 }
 OUTCOME: dict[str, tuple[bool, Check]] = {
     "outcome": (True, lambda value: isinstance(value, str) and value in Status.__members__),
     "route": (True, _text),
     "passes": (True, _count),
+    "rounding": (False, _or_none(_text)),
 }
 CLUSTER: dict[str, tuple[bool, Check]] = {
     "members": (True, _list(_count)),

@@ -95,6 +95,15 @@ def save(estimator: Any, path: Any, *, full_paths: bool = False) -> Path:
         raise ModelFileError(f"{target}: give a name that ends in .safetensors.")
     if not target.parent.is_dir():
         raise ModelFileError(f"{target.parent} is not a folder: make it first.")
+    arrays, facts = contents(estimator, full_paths=full_paths)
+    write_arrays(target, arrays, {KEY: json.dumps(facts)})
+    return target
+
+
+def contents(
+    estimator: Any, *, full_paths: bool = False
+) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """Return the arrays and the facts that a file of a fitted estimator contains."""
     result: Result = estimator._result
     arrays = {name: np.asarray(getattr(estimator, name)) for name in ARRAYS}
     arrays["players"] = result.players
@@ -120,25 +129,31 @@ def save(estimator: Any, path: Any, *, full_paths: bool = False) -> Path:
             "outcome": estimator.outcome_.status.name,
             "route": estimator.outcome_.route,
             "passes": estimator.outcome_.passes,
+            "rounding": estimator.outcome_.rounding,
         },
         "features": None if names is None else [str(name) for name in names],
         "alleles": estimator._alleles,
+        "layer": estimator._layer,
         "layers": None if estimator.layers_ is None else estimator.layers_.facts(),
         "stream_shape": list(result.components.shape),
         "unit": result.frame.unit,
         "began": {name: _plain(value) for name, value in estimator._began.items()},
         "preparation": None if preparation is None else preparation.facts(),
         "features_before": None if preparation is None else preparation.width,
+        "feature_names_before": _names_before(preparation),
         "provenance": provenance(estimator, full_paths=full_paths),
     }
-    write_arrays(target, arrays, {KEY: json.dumps(facts)})
-    return target
+    return arrays, facts
 
 
 def load(kind: type, path: Any) -> Any:
     """Read an estimator of this class."""
     target = Path(path)
-    arrays, facts = read(target)
+    return rebuild(kind, target, *read(target))
+
+
+def rebuild(kind: type, target: Path, arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> Any:
+    """Return the estimator of this class from the contents of a file."""
     try:
         check_facts(facts, arrays)
         return _rebuilt(kind, arrays, facts)
@@ -212,7 +227,7 @@ def _rebuilt(kind: type, arrays: dict[str, np.ndarray], facts: dict[str, Any]) -
         setattr(estimator, name, value)
     if facts["features"] is not None:
         estimator.feature_names_in_ = np.asarray(facts["features"], dtype=object)
-    estimator._alleles = facts.get("alleles")
+    estimator._alleles, estimator._layer = facts.get("alleles"), facts.get("layer")
     _set_genotypes(estimator, arrays)
     layers = facts.get("layers")
     estimator.layers_ = None if layers is None else Layers.from_facts(layers)
@@ -263,7 +278,9 @@ def _result(arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> Result:
         noise_variance=facts["numbers"]["noise_variance_"],
         rows=facts["numbers"]["n_samples_seen_"],
         certificate=_certificate(facts["certificate"]),
-        outcome=Outcome(Status[ended["outcome"]], ended["route"], ended["passes"]),
+        outcome=Outcome(
+            Status[ended["outcome"]], ended["route"], ended["passes"], ended.get("rounding")
+        ),
         players=arrays["players"],
         options=options,
         frame=Frame(arrays.get("origin"), float(facts.get("unit", 1.0))),
@@ -278,13 +295,28 @@ def _preparation(arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> Prepar
         for name, array in arrays.items()
         if name.startswith("preparation.")
     }
-    preparation = Preparation.from_facts(facts["preparation"], own, facts["features_before"])
+    # Without a selection the names are those of the features of the model.
+    names = facts["features"] if not _selects(facts["preparation"]) else None
+    names = facts.get("feature_names_before") or names
+    preparation = Preparation.from_facts(facts["preparation"], own, facts["features_before"], names)
     width = preparation.width
     for step in preparation.steps:
         width = step.width(width)
     if width != arrays["components_"].shape[1]:
         raise ValueError(f"the preparation gives {width} features")
     return preparation
+
+
+def _selects(steps: list[dict[str, Any]]) -> bool:
+    """Return whether one of the steps of a preparation selects columns."""
+    return any(step.get("kind") == "columns" for step in steps)
+
+
+def _names_before(preparation: Preparation | None) -> list[str] | None:
+    """Return the names of the features before the preparation, if they are not those of the model."""
+    if preparation is None or preparation.names is None or not _selects(preparation.facts()):
+        return None
+    return list(preparation.names)
 
 
 def _stream(arrays: dict[str, np.ndarray]) -> Stream:

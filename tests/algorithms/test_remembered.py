@@ -369,9 +369,11 @@ def test_players_stay_orthonormal_if_they_are_half_as_many_as_features():
 
         return jax.lax.scan(update, state, jax.random.split(of_rows, 6))[1]
 
-    off = jax.jit(jax.vmap(stream))(jax.random.split(jax.random.key(0), 300))
+    # One after another: several calls of LAPACK at the same time can deadlock on the threads of XLA.
+    play = jax.jit(stream)
+    off = [float(jnp.max(play(key))) for key in jax.random.split(jax.random.key(0), 300)]
     # Rounding errors, and those of single rounds of later batches before the next correction.
-    assert float(jnp.max(off)) < 1e-3
+    assert max(off) < 1e-3
 
 
 def test_the_mean_is_exact_in_gram_space_for_rows_of_nearly_low_rank():

@@ -13,8 +13,9 @@ PIL = pytest.importorskip("PIL", reason="pillow is not installed")
 
 from PIL import Image  # noqa: E402
 
-from eigengame import EigenGamePCA  # noqa: E402
+from eigengame import EigenGamePCA, LayerFits  # noqa: E402
 from eigengame.cli.networks import load_weights, open_network  # noqa: E402
+from eigengame.metrics import angular_error  # noqa: E402
 
 CODE = """
 import torch
@@ -70,6 +71,111 @@ def test_layers_are_listed_and_nothing_is_fitted(run, net, pictures):
     )
     assert done.out.splitlines()[:2] == ["0  2 x 7 x 7  98", "1.0  3 x 3 x 3  27"]
     assert not Path("pictures-activations.safetensors").exists()
+
+
+GPT = """
+import torch
+from torch import nn
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.mlp = nn.Linear(6, 6)
+
+    def forward(self, x):
+        return x + torch.tanh(self.mlp(x))
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding, self.layers = nn.Embedding(20, 6), nn.ModuleList([Block(), Block()])
+
+    def forward(self, input_ids, attention_mask=None):
+        x = self.embedding(input_ids)
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+def make():
+    torch.manual_seed(0)
+    return Net()
+"""
+
+
+@pytest.fixture
+def ids(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("gpt.py").write_text(GPT)
+    random = np.random.default_rng(0)
+    lengths = random.integers(1, 10, 40)
+    found = np.where(np.arange(12) < lengths[:, None], random.integers(1, 20, (40, 12)), 0)
+    np.save("ids.npy", found.astype(np.int32))
+    return found
+
+
+def test_each_layer_is_fitted_with_tokens_as_rows(run, ids):
+    command = (
+        "fit-activations",
+        "gpt.py:make",
+        "--tokens",
+        "ids.npy",
+        "--padding",
+        0,
+        "--layers",
+        "residual",
+    )
+    command += ("--each", "-k", 2, "--tol", "none", "--batch-size", 16)
+    done = run(*command, "-o", "all.safetensors", "--picture", "all.svg", "-q", "--json")
+    assert done.code == 0, done.err
+    facts = json.loads(done.out)
+    assert [one["layer"] for one in facts["layers"]] == ["layers.0", "layers.1"]
+    assert {one["rows"] for one in facts["layers"]} == {int((ids > 0).sum())}
+    fits = LayerFits.load("all.safetensors")
+    net = open_network("gpt.py:make", None, False)
+    with torch.inference_mode():
+        rows = net(torch.from_numpy(ids)).numpy()[ids > 0].astype(float)
+    components = np.linalg.svd(rows - rows.mean(0), full_matrices=False)[2][:2]
+    assert angular_error(fits["layers.1"].components_.astype(float), components).max() < 1e-3
+    assert "layers.1" in Path("all.svg").read_text()
+    done = run(*command, "-o", "folder", "-q")
+    assert (done.code, "effective dimension" in done.out) == (0, True), done.err
+    assert len(list(Path("folder").iterdir())) == 2
+
+
+def test_tokens_are_rows_of_one_fit_too(run, ids):
+    done = run(
+        *(
+            "fit-activations",
+            "gpt.py:make",
+            "--tokens",
+            "ids.npy",
+            "--padding",
+            0,
+            "--layers",
+            "layers.1",
+        ),
+        *("-k", 2, "-o", "one.safetensors", "-q", "--per-input", 3),
+    )
+    assert done.code == 0, done.err
+    assert (
+        EigenGamePCA.load("one.safetensors").n_samples_seen_
+        == np.minimum((ids > 0).sum(1), 3).sum()
+    )
+
+
+def test_options_that_do_not_apply_to_each_are_refused(run, ids):
+    command = ("fit-activations", "gpt.py:make", "--tokens", "ids.npy")
+    for options, message in (
+        (("--each", "--passes", 3), "--passes does not apply to --each"),
+        (("--each", "--checkpoint", "folder"), "--checkpoint does not apply to --each"),
+        (("--each", "-k", "0.9"), "give a number of components, not a share"),
+        (("--each", "--algorithm", "oja"), "give auto, exact"),
+        (("--picture", "a.svg"), "--picture is for --each"),
+        (("--images", "ids.npy"), "either --images or --tokens"),
+    ):
+        done = run(*command, *options)
+        assert done.code != 0
+        assert message in " ".join(done.err.replace("│", " ").split())
 
 
 def test_bad_layers_and_numbers_give_an_error(run, net, pictures):

@@ -77,6 +77,25 @@ def test_compare_matches_components_before_measuring(run, model, pca):
     assert "Subspace distance" in run("compare", model, "permuted.safetensors").out
 
 
+def test_compare_prints_principal_angles(run, model, pca):
+    """The first two components are turned within their plane, the third by 0.3 rad out of the subspace."""
+    turned = EigenGamePCA.load(model)
+    first, second, third = pca.components_
+    outside = np.linalg.svd(pca.components_)[2][-1]
+    turned.components_ = np.stack(
+        [
+            (first + second) / np.sqrt(2),
+            (first - second) / np.sqrt(2),
+            np.cos(0.3) * third + np.sin(0.3) * outside,
+        ]
+    ).astype(pca.components_.dtype)
+    turned.save("turned.safetensors")
+    facts = json.loads(run("compare", model, "turned.safetensors", "--json").out)
+    np.testing.assert_allclose(facts["principal_angles"], [0, 0, 0.3], atol=1e-6)
+    assert max(facts["angle"]) == pytest.approx(np.pi / 4, abs=1e-6)
+    assert "0.3 rad." in run("compare", model, "turned.safetensors").out
+
+
 def test_compare_rejects_other_features(run, data, model):
     run("fit", data, "-k", 2, "--columns", "0,1,2", "-o", "three.safetensors", "-q")
     done = run("compare", model, "three.safetensors")

@@ -22,10 +22,10 @@ from eigengame.dask.merge import GameMessage, merged, unpacked
 from eigengame.dask.passes import tree
 from eigengame.dask.worker import PartitionFold, fold_partition
 from eigengame.solver import streaming
-from eigengame.solver.covariance import accumulate_scatter
 from eigengame.solver.frame import Frame
 from eigengame.solver.options import Options
 from eigengame.solver.problem import Problem
+from eigengame.solver.scatter import accumulate_scatter
 from eigengame.sources import SourceError
 from eigengame.sources.npy import open_npy
 from tests.game_pca import game_pca

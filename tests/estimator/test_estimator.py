@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
-from eigengame import EigenGamePCA, Status, UncertifiedWarning, as_source, metrics, testing
+from eigengame import EigenGamePCA, Status, UncertifiedWarning, as_source, metrics, prepare, testing
 from eigengame.algorithms import REGISTRY
 from eigengame.solver.options import Options
 from eigengame.solver.plan import make_plan
@@ -370,3 +370,17 @@ def test_forgetting_follows_a_drift():
 def test_bad_input_is_named(call, words):
     with pytest.raises(ValueError, match=words):
         call()
+
+
+@pytest.mark.parametrize("use", ["transform", "certify", "score"])
+def test_prepared_rows_are_refused_by_a_model_of_unprepared_rows(use):
+    rows = np.random.default_rng(0).normal(size=(60, 5)) * np.arange(1, 6)
+    pca = EigenGamePCA(2, random_state=0).fit(rows)
+    with pytest.raises(
+        ValueError, match=r"is prepared \(scale\), but the rows of the fit were not"
+    ):
+        getattr(pca, use)(prepare(rows, scale="two-pass"))
+    holes = rows.copy()
+    holes[3, 2] = np.nan
+    filled = prepare(holes, missing="mean")  # the remedy for NaN: no other numbers
+    assert np.isfinite(pca.transform(filled)).all()

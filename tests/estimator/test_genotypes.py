@@ -267,3 +267,11 @@ def test_aligned_genotypes_can_be_pickled_and_cannot_be_aligned_again(pca, new):
         pca.align(aligned)
     with pytest.raises(SourceError, match="has no alleles"):
         pca.align(new[1])
+
+
+def test_a_fit_that_fails_keeps_the_positions_of_the_one_before(train):
+    pca = EigenGamePCA(K, algorithm="exact").fit(prepare(train, genotypes=True))
+    before = list(pca.snps_.positions)
+    with pytest.raises(ValueError, match="n_components=3 is more than 2"):
+        pca.fit(np.ones((9, 2)))
+    assert list(pca.snps_.positions) == before

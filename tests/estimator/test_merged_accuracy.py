@@ -87,6 +87,21 @@ def test_parts_with_origins_of_their_own_merge_in_full_precision(seed):
         assert angles(shape(models), x).max() <= 3e-5
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_bounds_hold_for_parts_whose_means_are_far_from_zero(seed):
+    """A difference of means that is computed in the units of the data has lost the digits of the mean."""
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal((200, 8)) / np.arange(1, 9) + 1e6 * rng.random(8)
+    x[100:, :3] += 3
+    models = [game_pca(8, algorithm="auto", random_state=seed).fit(part) for part in np.split(x, 2)]
+    merged = models[0].merge(models[1])
+    near = x - x[0]  # exact, and so is the mean up to rounding of its own size
+    truth = metrics.true_components(near - near.mean(axis=0), 8)[1]
+    off = metrics.angular_error(merged.components_, truth)
+    assert (off <= merged.certificate_.angle).all()
+    assert off.max() < 1e-13
+
+
 def test_merges_of_digits_that_keep_all_directions_are_as_accurate_as_one_fit():
     alone = angles(fitted(DIGITS, 8, extra=56), DIGITS, 8).max()
     models = [fitted(part, 8, extra=56) for part in np.array_split(DIGITS, 8)]

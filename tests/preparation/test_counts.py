@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from eigengame import SourceError, prepare
+from eigengame.preparation.counts import NotCountsWarning
 from tests.preparation.reading import counts, rows_of
 
 
@@ -80,14 +81,14 @@ def test_all_columns_of_a_table_are_read_for_the_totals():
     np.testing.assert_allclose(rows_of(prepared), naive(x)[:, [2, 0]], rtol=1e-12)
     turned = prepared.preparation.over(frame[list("fedcba")])
     np.testing.assert_allclose(rows_of(turned), naive(x)[:, [2, 0]], rtol=1e-12)
-    with pytest.raises(SourceError, match=r"has 2 features, but the model was fitted on 6"):
+    with pytest.raises(SourceError, match=r"lacks 4 features of the fit.*count for the totals"):
         prepared.preparation.over(frame[["c", "a"]])
 
 
 def test_a_table_with_text_is_refused_if_totals_need_all_columns():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"a": [1.0, 2], "who": ["x", "y"], "b": [3.0, 4]})
-    with pytest.raises(SourceError, match=r"who.*reads all columns.*as_source\(data, columns="):
+    with pytest.raises(SourceError, match=r"who.*read all columns.*as_source\(data, columns="):
         prepare(frame, columns=["a"], counts="log-normalise")
 
 
@@ -109,7 +110,21 @@ def test_negative_counts_are_refused_by_row_and_column(make):
 
 
 def test_unknown_options_are_refused():
-    with pytest.raises(ValueError, match=r"counts='cpm': choose one of 'log1p', 'log-normalise'"):
+    with pytest.raises(
+        ValueError, match=r"counts='cpm': choose one of 'log1p', 'log-normalise', 'pearson'"
+    ):
         prepare(counts(7), counts="cpm")
     with pytest.raises(ValueError, match=r"target=0: give a finite number above 0"):
         prepare(counts(7), counts="log-normalise", target=0)
+
+
+@pytest.mark.parametrize("way", ["log-normalise", "pearson"])
+def test_normalised_counts_are_not_normalised_again_in_silence(way):
+    raw = np.random.default_rng(0).poisson(2.0, (40, 6)).astype(np.float32)
+    prepared = prepare(raw, counts=way)
+    assert len(list(prepared.blocks(0, 40))) == 1
+    with pytest.warns(NotCountsWarning, match=f"counts='{way}' is for raw counts"):
+        list(prepare(np.log1p(raw), counts=way).blocks(0, 40))
+    with pytest.warns(NotCountsWarning):
+        list(prepared.preparation.over(np.log1p(raw)).blocks(0, 40))
+    assert len(list(prepare(raw / 3, counts="log1p").blocks(0, 40))) == 1

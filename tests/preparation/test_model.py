@@ -170,3 +170,31 @@ def test_a_model_file_with_a_scale_learnt_by_an_earlier_version_still_loads():
     kept = Preparation.from_facts([{"kind": "scale"}], {"0.deviations": np.full(D, 2.0)}, D)
     x = table(5)
     np.testing.assert_array_equal(rows_of(kept.over(x)), x / 2)
+
+
+def test_a_stream_of_unprepared_rows_refuses_prepared_ones():
+    # They were mixed without a message.
+    rows = np.random.default_rng(0).standard_normal((200, 5)) * [1, 10, 100, 5, 2]
+    pca = EigenGamePCA(2, random_state=0).partial_fit(rows)
+    with pytest.raises(SourceError, match="begin with prepared ones, partial_fit"):
+        pca.partial_fit(prepare(rows, scale="two-pass"))
+    assert pca.n_samples_seen_ == 200
+
+
+@pytest.mark.parametrize("way", ["partial_fit", "fit", "loaded"])
+def test_a_stream_keeps_the_standardisation_of_its_first_rows(tmp_path, way):
+    draws = np.random.default_rng(0).standard_normal((400, 5)) * [1, 10, 100, 5, 2] + 7
+    first, later = draws[:200], 3 * draws[200:]
+    pca = EigenGamePCA(2, random_state=0, extra=3, dtype="float64")
+    begun = getattr(pca, "fit" if way == "fit" else "partial_fit")(prepare(first, scale="two-pass"))
+    if way == "loaded":
+        begun = EigenGamePCA.load(begun.save(tmp_path / "model.safetensors"))
+    with pytest.raises(SourceError, match="give the unprepared data"):
+        begun.partial_fit(prepare(later, scale="two-pass"))
+    begun.partial_fit(later)
+    scaled = draws.copy()
+    scaled[200:] *= 3
+    scaled /= first.std(axis=0)
+    np.testing.assert_allclose(begun.mean_, scaled.mean(axis=0), rtol=1e-9)
+    values = np.linalg.eigvalsh(np.cov(scaled.T))[::-1][:2]
+    np.testing.assert_allclose(begun.explained_variance_, values, rtol=1e-9)

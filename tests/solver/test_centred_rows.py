@@ -74,6 +74,7 @@ def test_a_product_that_does_not_converge_gives_nothing(monkeypatch):
         raise ArpackNoConvergence("no", np.zeros(0), np.zeros((0, 0)))
 
     monkeypatch.setattr("eigengame.solver.centred_rows.eigsh", fail)
+    monkeypatch.setattr("eigengame.solver.centred_rows.largest_by_blocks", lambda *_, **__: None)
     assert largest_by_lanczos(lambda vector: vector, 10, 2) is None
     # The game is played instead.
     monkeypatch.setattr(routes, "_cheapest", lambda *_, **__: routes.LANCZOS)
@@ -98,3 +99,12 @@ def test_large_sparse_data_takes_lanczos_and_is_certified(center, monkeypatch):
 def test_one_pass_of_sparse_rows_plays_the_game():
     pca = EigenGamePCA(3, passes=1, tol=None, random_state=0).fit(sparse(n=900, d=100))
     assert pca.outcome_.route == "remembered"
+
+
+def test_arpack_takes_over_where_blocks_do_not_converge(monkeypatch):
+    x = sparse(n=300, d=100)
+    expected = EigenGamePCA(3, random_state=0).fit(x)
+    monkeypatch.setattr("eigengame.solver.centred_rows.largest_by_blocks", lambda *_, **__: None)
+    found = EigenGamePCA(3, random_state=0).fit(x)
+    assert found.outcome_.route == expected.outcome_.route == "lanczos, then refined"
+    assert angular_error(found.components_, expected.components_).max() < 1e-6

@@ -49,7 +49,7 @@ def test_the_reason_is_the_condition_that_failed():
     pca = streamed()
     found, stream = pca.certificate_, pca._result.stream
     block, _ = one_pass_block(stream)
-    s, error, level = block.strengths, block.coupling(), block.level
+    s, error, level = block.strengths, block.coupling, block.level
     causes = [one.cause for one in found.findings()]
     # All three cases occur: bounded, too close to what follows, and too close to what may be missed.
     assert causes[0] == ""

@@ -8,10 +8,11 @@ import pytest
 from eigengame import as_source, testing
 from eigengame.metrics import angular_error
 from eigengame.solver.batches import Batches
-from eigengame.solver.covariance import Scatter, accumulate_scatter, solve_scatter
+from eigengame.solver.covariance import solve_scatter
 from eigengame.solver.moments import no_moments
 from eigengame.solver.passes import SourcePasses
 from eigengame.solver.rounding import gamma
+from eigengame.solver.scatter import Scatter, accumulate_scatter
 
 D, N, K = 12, 90, 4
 

@@ -214,6 +214,7 @@ def test_models_of_every_kind_of_algorithm_are_read_again(tmp_path, algorithm):
         ({"preparation": [{"kind": "missing", "policy": "raise"}]}, "features_before is None"),
         ({"parameters": {"tol": [1]}}, "parameters is"),
         ({"parameters": {"tol": -1}}, "tol is -1"),
+        ({"features": ["a", "b", "c", "d", "\ud800"]}, "features is"),
     ],
 )
 def test_facts_that_do_not_belong_to_a_model_are_refused_when_it_is_loaded(
@@ -222,6 +223,18 @@ def test_facts_that_do_not_belong_to_a_model_are_refused_when_it_is_loaded(
     path = edited(pca.save(tmp_path / "m.safetensors"), facts=facts)
     with pytest.raises(ModelFileError, match=rf"m\.safetensors .*{message}.*write it again"):
         EigenGamePCA.load(path)
+
+
+@pytest.mark.parametrize(
+    ("part", "name", "value"),
+    [("numbers", "n_samples_seen_", 0), ("certificate", "level", None)],
+)
+def test_single_facts_that_no_fit_gives_are_refused(pca, tmp_path, part, name, value):
+    path = pca.save(tmp_path / "m.safetensors")
+    with safe_open(path, framework="np") as file:
+        told = json.loads(file.metadata()["eigengame"])[part]
+    with pytest.raises(ModelFileError, match=rf"m\.safetensors .*{name} is"):
+        EigenGamePCA.load(edited(path, facts={part: told | {name: value}}))
 
 
 @pytest.mark.parametrize("name", ["mean_", "players", "singular_values_", "var_"])

@@ -8,6 +8,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from eigengame import EigenGamePCA, as_source
+from eigengame.metrics import angular_error
 from eigengame.solver.batches import Batches
 from eigengame.solver.frame import Frame, frame_of, in_range
 from tests.game_pca import game_pca
@@ -142,3 +143,16 @@ def test_a_saved_model_in_a_frame_continues_a_stream(tmp_path):
         pca.partial_fit(data[200:])
     np.testing.assert_array_equal(one.components_, loaded.components_)
     np.testing.assert_array_equal(one.explained_variance_, loaded.explained_variance_)
+
+
+@pytest.mark.parametrize("code", [-9999.0, 1e8, 1e20])
+@pytest.mark.parametrize("algorithm", ["exact", "remembered"])
+def test_first_rows_of_weight_zero_do_not_choose_the_frame(code, algorithm):
+    values = np.random.default_rng(3).standard_normal((4000, 6)) / np.arange(1, 7)
+    weights = np.ones(len(values))
+    values[:1500], weights[:1500] = code, 0
+    found = EigenGamePCA(2, algorithm=algorithm, random_state=0).fit(values, sample_weight=weights)
+    exact = np.linalg.eigh(np.cov(values[1500:].T))
+    np.testing.assert_allclose(found.explained_variance_, exact[0][::-1][:2], rtol=1e-3)
+    assert (angular_error(found.components_, exact[1].T[::-1][:2]) < 0.05).all()
+    assert (found.certificate_.angle < 0.05).all()

@@ -197,7 +197,7 @@ def test_a_block_bounds_residuals_couplings_and_the_level():
         )  # fmt: skip
         below += (
             (block.residuals < np.linalg.norm(residual, axis=1)).any(),
-            block.coupling() < np.linalg.norm(residual, 2),
+            block.coupling < np.linalg.norm(residual, 2),
             block.level < level,
         )
     # Each of the four kinds of events has a share of 0.1.

@@ -39,6 +39,7 @@ def test_a_device_with_its_own_memory_is_distinguished_from_the_host(monkeypatch
     assert str(planned).endswith("host 1.95 MiB)")
     monkeypatch.setattr(memory, "available", lambda: 2**40)
     monkeypatch.setattr(memory, "free_memory", lambda: 2**20)
+    monkeypatch.setattr(memory, "LITTLE", 0)
     with pytest.raises(MemoryError, match="smaller batch_size"):
         refuse_unless_fits(planned, 256, 32)
 
@@ -47,6 +48,7 @@ def test_a_run_that_cannot_fit_is_refused_before_it_reads(monkeypatch):
     there = available()
     assert there is None or there > 2**20
     monkeypatch.setattr(memory, "available", lambda: 2**20)
+    monkeypatch.setattr(memory, "LITTLE", 0)
     with pytest.raises(MemoryError, match=r"smaller batch_size \(it is 256\).*float32"):
         refuse_unless_fits(estimate_memory((256, 1000), 32, 4, held=4), 256, 32)
 

@@ -15,7 +15,7 @@ FORMATS = list(MAKERS)
 
 UPSTREAM = {
     "parquet": "crashed: exit code -# what(): Definition level histogram size mismatch",
-    **dict.fromkeys(("hdf5", "hdf5 10x", "h5ad", "h5ad csr", "h5ad csc"), "timed out"),
+    **dict.fromkeys(("hdf5", "hdf5 10x", "h5ad", "h5ad csr", "h5ad csc", "netcdf"), "timed out"),
 }
 """Defects of pyarrow and libhdf5, which read damaged metadata in compiled code; see docs/promises.md."""
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from eigengame import activations
+from eigengame import activations, fit_layers
 from eigengame.metrics import angular_error
 from tests.game_pca import game_pca
 
@@ -108,3 +108,49 @@ def test_components_are_those_of_float64(center: bool) -> None:
     true = np.linalg.svd(rows, full_matrices=False)[2][:4]
     pca = game_pca(4, center=center, tol=1e-3, random_state=0).fit(source)
     assert angular_error(pca.components_, true).max() < 1e-3
+
+
+class Stack(torch.nn.Module):
+    """Residual layers over token ids."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding = torch.nn.Embedding(200, 96)
+        self.layers = torch.nn.ModuleList([torch.nn.Linear(96, 96) for _ in range(3)])
+
+    def forward(self, ids: Any, mask: Any) -> Any:
+        x = self.embedding(ids) * torch.linspace(3, 0.5, 96, device=ids.device)
+        for layer in self.layers:
+            x = x + torch.tanh(layer(x))
+        return x
+
+
+@pytest.mark.parametrize("algorithm", ["covariance", "remembered"])
+def test_all_layers_of_masked_tokens_agree_with_float64(algorithm: Any) -> None:
+    torch.manual_seed(0)
+    model = Stack().cuda().eval()
+    random, batches, seen = np.random.default_rng(0), [], {i: [] for i in range(3)}
+    for _ in range(40):
+        lengths = random.integers(1, 60, 16)
+        mask = (np.arange(lengths.max()) < lengths[:, None]).astype(np.int64)
+        ids = random.integers(0, 200, mask.shape)
+        batches.append({"ids": torch.from_numpy(ids), "mask": torch.from_numpy(mask)})
+    fits = fit_layers(
+        model, batches, "layers.*", 8, mask="mask", algorithm=algorithm, dtype="float32", tol=None
+    )
+    for i, layer in enumerate(model.layers):
+        layer.register_forward_hook(
+            lambda m, g, out, i=i: seen[i].append(out.double().cpu().numpy())
+        )
+    with torch.inference_mode():
+        for batch in batches:
+            model(**{key: one.cuda() for key, one in batch.items()})
+    for i, pca in enumerate(fits.values()):
+        rows = np.concatenate(
+            [out[batch["mask"].numpy() > 0] for out, batch in zip(seen[i], batches, strict=True)]
+        )
+        exact = np.linalg.svd(rows - rows.mean(0), full_matrices=False)[2][:8]
+        angles = angular_error(pca.components_.astype(float), exact)
+        assert pca.n_samples_seen_ == len(rows)
+        assert angles.max() < 0.05
+        assert (pca.certificate_.angle >= angles).all()

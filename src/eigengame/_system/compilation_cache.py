@@ -14,6 +14,9 @@ import jax
 OFF = ("off", "0", "no", "false")
 """Values of the environment variable `EIGENGAME_CACHE` that turn the cache off."""
 
+ON = ("on", "1", "yes", "true")
+"""Values that leave it in the user's cache folder, as does an empty one."""
+
 MOST_BYTES = 2**30
 """Size of the folder beyond which the programs that were not used for the longest time are deleted."""
 
@@ -58,6 +61,8 @@ def default_folder() -> Path | None:
     named = os.environ.get("EIGENGAME_CACHE")
     if named is not None and named.lower() in OFF:
         return None
+    if named is not None and named.lower() in ON:
+        named = None
     user = os.environ.get("XDG_CACHE_HOME")
     folder = (
         Path(named) if named else (Path(user) if user else Path.home() / ".cache") / "eigengame"

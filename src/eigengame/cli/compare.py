@@ -14,10 +14,11 @@ EXAMPLES = (
 
 @handle_errors
 def compare(first: ModelFile, second: ModelFile, json: Json = False) -> None:
-    """Compare two models: angles between matching components, and the distance between their subspaces.
+    """Compare two models: angles between matching components, and principal angles between their subspaces.
 
     Each component of the first model is matched with one of the second. If one model has more components, its last
-    ones are ignored.
+    ones are ignored. Principal angles do not depend on the order of the components, nor on the choice of components
+    within a subspace.
     """
     import numpy as np
 
@@ -34,10 +35,12 @@ def compare(first: ModelFile, second: ModelFile, json: Json = False) -> None:
     truth, players = (np.asarray(model.components_[:k], np.float64) for model in (one, other))
     order = metrics.match(players, truth)
     angles = metrics.angular_error(players[order], truth)
+    principal = metrics.principal_angles(truth, players)
     distance = max(float(metrics.subspace_distance(players, truth)), 0.0)
     if json:
         facts = {"models": [first, second], "components": k, "matches": order + 1}
-        print_json(facts | {"angle": angles, "subspace_distance": distance})
+        between = {"principal_angles": principal, "subspace_distance": distance}
+        print_json(facts | {"angle": angles} | between)
         return
     print_table(
         ("component", "matches", "angle (rad)", "variance", "variance (second)"),
@@ -52,4 +55,5 @@ def compare(first: ModelFile, second: ModelFile, json: Json = False) -> None:
             for i in range(k)
         ],
     )
+    print(f"Principal angles: {', '.join(f'{angle:.2g}' for angle in principal)} rad.")
     print(f"Subspace distance: {distance:.2g} (0: same subspace, 1: orthogonal subspaces).")

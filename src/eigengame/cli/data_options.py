@@ -23,6 +23,17 @@ class DataOptions:
     key: Annotated[
         str | None, _open_option(help="The array to read: a path in HDF5 or Zarr, a name in .npz.")
     ] = None
+    variable: Annotated[
+        str | None,
+        _open_option(metavar="A,B", help="Variables of a netCDF file, with groups: ocean/sst."),
+    ] = None
+    dim: Annotated[
+        str | None,
+        _open_option(
+            metavar="DIM",
+            help="Dimension of the samples of a netCDF file, or several: time,member. Default: the time.",
+        ),
+    ] = None
     columns: Annotated[
         str | None,
         _open_option(metavar="A,B,C", help="Columns to use, by name or by index from 0."),
@@ -39,7 +50,12 @@ class DataOptions:
             show_default=False,
         ),
     ] = None
-    layer: Annotated[str | None, _open_option(help="Layer of an AnnData file. Default: X.")] = None
+    layer: Annotated[
+        str | None,
+        _open_option(
+            help="Layer of an AnnData file; raw is raw.X. Default: X, or the layer of the model."
+        ),
+    ] = None
     raw_columns: Annotated[
         int | None, _open_option(help="Number of columns of a raw binary file.", min=1)
     ] = None
@@ -81,6 +97,7 @@ class DataOptions:
         """Return the options of `as_source`, except those that select columns."""
         size = None if self.image_size is None else parse_sizes(self.image_size, "--image-size")
         options: dict[str, Any] = {"key": self.key, "layer": self.layer, "header": self.header}
+        options |= {"variable": _split(self.variable), "dim": _split(self.dim)}
         options |= {"columns": self.raw_columns, "dtype": self.raw_dtype}
         limit = None if self.max_bytes is None else parse_bytes(self.max_bytes, "--max-bytes")
         options |= {"max_bytes": limit, "external": self.external or None}
@@ -105,14 +122,37 @@ class PreparationOptions:
         ),
     ] = "raise"
     counts: Annotated[
-        Literal["log1p", "log-normalise"] | None,
+        Literal["log1p", "log-normalise", "pearson"] | None,
         _prepare_option(
-            help="Transform counts: log(1 + x), or log-normalise, which first scales each row to the same total."
+            help="Transform counts: log(1 + x); log-normalise, which first scales each row to the same total; or "
+            "Pearson residuals. Totals of rows include all columns."
+        ),
+    ] = None
+    target: Annotated[
+        float | None,
+        _prepare_option(help="Total of each row for log-normalise. Default: 10000."),
+    ] = None
+    theta: Annotated[
+        float | None,
+        _prepare_option(help="Inverse overdispersion of counts for pearson. Default: 100."),
+    ] = None
+    top_variable: Annotated[
+        int | None,
+        _prepare_option(
+            metavar="N",
+            min=1,
+            help="Use the N columns that vary most after --counts, as in Seurat; takes one more pass.",
         ),
     ] = None
     scale: Annotated[
         Literal["two-pass"] | None,
         _prepare_option(help="Scale columns to unit variance; takes one more pass."),
+    ] = None
+    feature_weights: Annotated[
+        Literal["coslat"] | None,
+        _prepare_option(
+            help="Multiply the cells of a field by the square root of the cosine of their latitude."
+        ),
     ] = None
     genotypes: Annotated[
         bool, _prepare_option("--genotypes", help="Standardise genotype calls 0, 1, 2.")
@@ -128,7 +168,17 @@ class PreparationOptions:
 
     def needed(self) -> bool:
         """Return whether any preparation is requested."""
-        return self.genotypes or self.missing != "raise" or bool(self.counts or self.scale)
+        given = (self.counts, self.scale, self.top_variable, self.feature_weights)
+        return self.genotypes or self.missing != "raise" or any(one is not None for one in given)
+
+    def check(self) -> None:
+        """Raise ValueError if an option has no effect."""
+        for name, value, way in (
+            ("--target", self.target, "log-normalise"),
+            ("--theta", self.theta, "pearson"),
+        ):
+            if value is not None and self.counts != way:
+                raise ValueError(f"{name} {value:g} has no effect: give --counts {way} too.")
 
 
 def open_for_fit(data: str, opening: DataOptions, preparation: PreparationOptions) -> Any:
@@ -138,7 +188,8 @@ def open_for_fit(data: str, opening: DataOptions, preparation: PreparationOption
     options, (columns, dropped) = opening.source_options(), opening.selected()
     if preparation.weights is not None:
         options["weights"] = preparation.weights
-    totals = preparation.counts == "log-normalise"
+    preparation.check()
+    totals = preparation.counts in ("log-normalise", "pearson")
     if _is_table(data):
         # Select columns while reading: the others may contain text. Row totals need all columns.
         options |= _without_none({"columns": None if totals else columns, "drop": dropped})
@@ -164,29 +215,49 @@ def open_for_fit(data: str, opening: DataOptions, preparation: PreparationOption
         drop=_index_or_name(dropped),
         missing=preparation.missing,
         counts=preparation.counts,
+        top_variable=preparation.top_variable,
+        **_without_none({"target": preparation.target, "theta": preparation.theta}),
         scale=preparation.scale,
         genotypes=preparation.genotypes,
+        feature_weights=preparation.feature_weights,
     )
 
 
 def open_for_model(data: str, opening: DataOptions, model: Any) -> Any:
     """Open DATA as a source with the columns of a model, which repeats the preparation of its fit itself."""
-    from eigengame.sources import as_source
+    from eigengame.estimator.layers import layer_of_fit, open_layer_of_fit
+    from eigengame.sources import as_source, is_netcdf
 
     options, (columns, dropped) = opening.source_options(), opening.selected()
-    # Row totals need all columns; the model selects its own afterwards.
-    select = model._preparation is None or not model._preparation.whole_rows
+    if is_netcdf(data) and "variable" not in options:
+        options |= _variables_of(model)
+    layer = None if opening.layer is not None else layer_of_fit(model, data)
+    if layer is not None:
+        return open_layer_of_fit(data, layer, **options)
+    names = getattr(model, "feature_names_in_", None)
+    if model._preparation is not None:
+        # None if all columns are needed: the model selects its own afterwards.
+        names = model._preparation.columns_of_table(names)
     if columns is not None or dropped is not None:
         # `as_source` rejects both together.
         options |= _without_none({"columns": columns, "drop": dropped})
-    elif select and _is_table(data) and hasattr(model, "feature_names_in_"):
-        known = [str(name) for name in model.feature_names_in_]
+    elif names is not None and _is_table(data):
+        known = [str(name) for name in names]
         with _column_warnings_as_messages():
             source = as_source(data, **options | {"columns": known})
         if source.feature_names is not None:  # otherwise numeric names were taken for indices
             return source
     with _column_warnings_as_messages():
         return as_source(data, **options)
+
+
+def _variables_of(model: Any) -> dict[str, Any]:
+    """Return the variables of the field that a model was fitted to, as an option; empty if they have no names."""
+    from eigengame.preparation import GridCells
+
+    steps = () if model._preparation is None else model._preparation.steps
+    names = [one["name"] for step in steps if isinstance(step, GridCells) for one in step.grid]
+    return {"variable": names} if names and all(names) else {}
 
 
 @contextlib.contextmanager

@@ -28,6 +28,7 @@ from eigengame.cli.output_paths import check_output_path, data_stem
 EXAMPLES = (
     "eigengame fit digits.npy -k 16",
     "eigengame fit table.csv -k 8 --columns height,weight,age --scale two-pass --tol 0.01",
+    "eigengame fit sst.nc -k 4 --variable sst --dim time --feature-weights coslat",
     "eigengame fit cells.h5ad -k 50 --counts log-normalise --checkpoint run/ -o cells.safetensors",
 )
 

@@ -1,4 +1,4 @@
-"""Options for genotypes: how other individuals are aligned with the SNPs of a model."""
+"""Options for genotypes and named features: how other data is aligned with the features of a model."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ class GenotypeOptions:
         bool,
         _option(
             "--intersect",
-            help="Use the SNPs that MODEL and DATA share, if some are missing or have other alleles.",
+            help="Use the SNPs that MODEL and DATA share, if some are missing or have other alleles. Of counts: "
+            "treat genes that DATA lacks as 0, if components have no loadings on them.",
         ),
     ] = False
     ambiguous: Annotated[
@@ -36,15 +37,30 @@ class GenotypeOptions:
 
 
 def align_genotypes(source: Any, model: Any, options: GenotypeOptions) -> Any:
-    """Return genotypes with the SNPs of a model, and print how they were matched; other data is not changed."""
+    """Return genotypes with the SNPs of a model, and print how they were matched.
+
+    Other data is not changed, unless `--intersect` requires it.
+    """
     if model.snps_ is None or source.alleles is None:
-        if options.given():
+        if options.ambiguous != "auto" or (options.intersect and source.feature_names is None):
             raise ValueError(
-                "--intersect and --ambiguous need PLINK genotypes, and a model that was fitted to such a file."
+                "--intersect and --ambiguous need PLINK genotypes, and a model that was fitted to such a file; or "
+                "--intersect alone data with names of features."
             )
-        return source
+        return align_features(source, model) if options.intersect else source
     aligned = model.align(source, intersect=options.intersect, ambiguous=options.ambiguous)
     print_message(str(aligned.alignment))
+    return aligned
+
+
+def align_features(source: Any, model: Any) -> Any:
+    """Return data with the features of a model, found by name, and print how many are absent."""
+    aligned = model.align(source, intersect=True)
+    absent, unused = getattr(aligned, "absent", 0), getattr(aligned, "unused", 0)
+    print_message(
+        f"{source.name}: {absent:,} of {aligned.shape[1]:,} features of the fit are absent and count as 0; "
+        f"{unused:,} other features are not used."
+    )
     return aligned
 
 

@@ -125,28 +125,16 @@ def _arrow_column(path: str, name: str) -> list[Any]:
 
 def _anndata_column(path: str, name: str) -> list[Any]:
     """Return a column of `obs` in an AnnData file."""
-    import h5py
-
+    from eigengame.sources._anndata_tables import column_names, read_column
     from eigengame.sources._hdf5_file import explain_damage, open_file
     from eigengame.sources._hdf5_links import find
 
     with open_file(path) as file, explain_damage(path):
-        table = find(file, "obs")
-        if isinstance(table, h5py.Dataset):  # one compound dataset, before 2019
-            _column_index(table.dtype.names or (), name, path)
-            return [one.decode() if isinstance(one, bytes) else one for one in table[name].tolist()]
-        _column_index([key for key in table or () if not key.startswith("_")], name, path)
-        column = find(table, name)
-        if isinstance(column, h5py.Group):
-            categories = _as_list(find(column, "categories"))
-            codes = find(column, "codes")[()]
-            return [None if code < 0 else categories[code] for code in codes]
-        return _as_list(column)
-
-
-def _as_list(dataset: Any) -> list[Any]:
-    """Return the values of an HDF5 dataset as Python objects."""
-    return list((dataset.asstr() if dataset.dtype == object else dataset)[()].tolist())
+        values = read_column(file, "obs", name)
+        known = column_names(find(file, "obs"))
+    _column_index([one for one in known if not one.startswith("_")], name, path)
+    assert values is not None
+    return values
 
 
 def _column_index(names: Sequence[str], name: str, path: Any) -> int:

@@ -33,7 +33,7 @@ def write_scores(path: Path, blocks: Blocks, count: int, ids: Ids | None = None)
 
     names = [f"pc{i + 1}" for i in range(count)]
     with atomic_write(path) as draft:
-        return WRITERS[path.suffix](draft, _convert_read_errors(blocks), names, ids or {})
+        return WRITERS[path.suffix](draft, convert_read_errors(blocks), names, ids or {})
 
 
 def _npy(draft: Path, blocks: Blocks, names: Sequence[str], ids: Ids) -> int:
@@ -150,7 +150,7 @@ TABLES = (".csv", ".tsv", ".eigenvec", ".parquet")
 """Formats with columns for the ids of rows."""
 
 
-def _convert_read_errors(blocks: Blocks) -> Blocks:
+def convert_read_errors(blocks: Blocks) -> Blocks:
     """Yield the blocks, and raise errors of reading as SourceError, to tell them from errors of writing."""
     from eigengame.sources import SourceError
 

@@ -19,6 +19,7 @@ EXAMPLES = (
     "eigengame transform model.safetensors new.npy -o scores.npy",
     "eigengame transform model.safetensors new.parquet -o scores.parquet",
     "eigengame transform model.safetensors images.zarr --key test -o scores.zarr",
+    "eigengame transform cells.safetensors cells.h5ad -o cells-pca.h5ad",
     "eigengame transform reference.safetensors cohort.bed --intersect -o cohort.eigenvec",
 )
 
@@ -36,8 +37,13 @@ def transform(
         typer.Option(
             "-o",
             "--output",
-            help="The .npy, .csv, .tsv, .parquet, .zarr or .eigenvec file to write. Default: DATA-scores.npy.",
+            help="The .npy, .csv, .tsv, .parquet, .zarr, .eigenvec or .h5ad file to write. Default: "
+            "DATA-scores.npy.",
         ),
+    ] = None,
+    obsm: Annotated[
+        str | None,
+        typer.Option(metavar="KEY", help="Name of the scores in an .h5ad file. Default: X_pca."),
     ] = None,
     correct_shrinkage: Annotated[
         bool,
@@ -54,18 +60,28 @@ def transform(
     """Write the scores of DATA on the components of MODEL, one row of scores per row of data.
 
     Rows are prepared as in the fit. Data is read and scores are written block by block. Tables begin with the ids
-    of the rows, if DATA has ids (.fam, .h5ad, images). Genotypes are aligned with the SNPs of MODEL.
+    of the rows, if DATA has ids (.fam, .h5ad, 10x .h5, images). Genotypes are aligned with the SNPs of MODEL.
+
+    An .h5ad file is a copy of DATA with the scores in obsm, if DATA is such a file; otherwise a new file with the
+    ids of the rows and the scores.
     """
+    from eigengame.cli.h5ad_writer import ENDING, KEY, check_key, write_obsm
     from eigengame.cli.score_writer import TABLES, WRITERS, block_rows, write_scores
 
     target = Path(f"{data_stem(data)}-scores.npy") if output is None else output
-    check_output_path(target, tuple(WRITERS), force=force)
+    check_output_path(target, (*WRITERS, ENDING), force=force)
+    key = None
+    if target.suffix == ENDING:
+        key = KEY if obsm is None else obsm
+        check_key(data, key, force=force)
+    elif obsm is not None:
+        raise ValueError(f"--obsm {obsm} is for .h5ad files: give such a name with -o.")
     import_jax()
     from eigengame import EigenGamePCA
 
     pca = EigenGamePCA.load(model)
     source = align_genotypes(open_for_model(data, data_options, pca), pca, genotypes)
-    ids = source.id_columns() if target.suffix in TABLES else {}
+    ids = source.id_columns() if target.suffix in (*TABLES, ENDING) else {}
     if target.suffix == ".eigenvec" and not ids:
         raise ValueError(
             f"{target}: {data} has no ids of its rows, which this format needs: write .tsv."
@@ -75,7 +91,10 @@ def transform(
     if factors is not None:
         blocks = (block / factors.astype(block.dtype) for block in blocks)
     with with_row_count(blocks, source.shape[0], quiet) as counted:
-        rows = write_scores(target, counted, pca.n_components_, ids)
+        if key is None:
+            rows = write_scores(target, counted, pca.n_components_, ids)
+        else:
+            rows = write_obsm(target, counted, pca.n_components_, data=data, ids=ids, key=key)
     if json:
         facts = {"model": model, "data": data, "output": target, "ids": list(ids)}
         alignment = getattr(source, "alignment", None)

@@ -26,6 +26,7 @@ from eigengame.sources import (
 )
 from eigengame.sources.concatenation import ConcatenatedSource
 from eigengame.sources.dask_blocks import DaskSource
+from eigengame.sources.matched_columns import MatchedColumns
 
 PARTITION_BYTES = 2**26
 """Size of a partition of a file: 64 MiB."""
@@ -105,6 +106,8 @@ def split_up(source: Source) -> Partitions:
         return split_up(source.source)._replace(steps=source.steps)
     if isinstance(source, DaskSource):
         return Partitions(source.parts, source.lengths, options=source.options)
+    if isinstance(source, MatchedColumns):
+        return _matched(source, split_up(source.source))
     if isinstance(source, ConcatenatedSource):
         data = [part for one in source.members for part in _of_one(one)]
     elif isinstance(source, RandomAccess):
@@ -116,6 +119,13 @@ def split_up(source: Source) -> Partitions:
         )
     known = [part.shape[0] for part in data if part.shape[0] is not None]
     return Partitions(data, known if len(known) == len(data) else None)
+
+
+def _matched(source: MatchedColumns, inner: Partitions) -> Partitions:
+    """Return the partitions of a source whose features were matched, from those before the matching."""
+    assert source.feature_names is not None
+    names = source.feature_names
+    return inner._replace(data=[MatchedColumns(part, source.columns, names) for part in inner.data])
 
 
 def open_partition(data: Any, name: str, steps: tuple[Any, ...], options: dict[str, Any]) -> Source:
@@ -133,7 +143,7 @@ def _of_one(source: Source) -> list[Source]:
         return [as_source(source.read(*rows), name=source.name) for rows in _ranges(source)]
     _refuse_unless_sent(source)
     if isinstance(source, RandomAccess):
-        return [Range(source, *rows) for rows in _ranges(source)]
+        return [Range(source.for_worker(), *rows) for rows in _ranges(source)]
     return [source]
 
 

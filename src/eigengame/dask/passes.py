@@ -136,7 +136,8 @@ class DaskPasses(Passes):
         weights = self.partitions.weights(self.batches.weights)
         shared = dask.delayed(fold, traverse=False)
         if isinstance(frame, int):
-            chosen = _delayed(partition_frame)(shared, data[frame], self.game.center)
+            center, own = self.game.center, weights[frame]
+            chosen = _delayed(partition_frame)(shared, data[frame], center, own)
         else:
             chosen = dask.delayed(frame, traverse=False)
         carries = [

@@ -118,11 +118,13 @@ def fold_partition(
         return rows, packed(carry)
 
 
-def partition_frame(fold: PartitionFold, data: Any, center: bool) -> Frame:
-    """Return the frame of all rows, from the first rows of one partition."""
-    if _is_empty(data):
+def partition_frame(
+    fold: PartitionFold, data: Any, center: bool, weights: np.ndarray | None
+) -> Frame:
+    """Return the frame of all rows, from the first rows of one partition with a weight above 0."""
+    if _is_empty(data) or (weights is not None and not np.any(weights)):
         raise EmptyPartition
-    return frame_of(fold.open(data, 0), fold.dtype, center=center)
+    return frame_of(fold.open(data, 0), fold.dtype, center=center, weights=weights)
 
 
 def merge_pair(game: Remembered, dtype: np.dtype, one: Any, other: Any) -> Any:

@@ -15,7 +15,7 @@ from eigengame._system.blas_threads import one_blas_thread
 from eigengame._system.compilation_cache import cached_compilations
 from eigengame._system.forks import refuse_after_fork
 
-FEATURES = ("n_features_in_", "feature_names_in_", "_alleles")
+FEATURES = ("n_features_in_", "feature_names_in_", "_alleles", "_positions", "_layer")
 """Attributes that the check of the input sets before anything is fitted."""
 
 _lock = threading.Lock()

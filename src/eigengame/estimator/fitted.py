@@ -13,15 +13,25 @@ from sklearn.utils.validation import check_is_fitted
 
 from eigengame import model_file
 from eigengame.dask.lazy import lazy_rows, lazy_scores
+from eigengame.estimator.exports import Exports
+from eigengame.estimator.features import align_features
 from eigengame.estimator.genotypes import align, alignment_of, least_squares
-from eigengame.estimator.inputs import checked_array, checked_source, is_lazy, is_other, to_numpy
+from eigengame.estimator.inputs import (
+    checked_array,
+    checked_source,
+    is_lazy,
+    is_other,
+    to_numpy,
+    with_columns_of_fit,
+)
+from eigengame.estimator.monitor import control_limits, monitored, monitored_blocks
 from eigengame.estimator.shrinkage import shrinkage_factors
 from eigengame.model import Model, refuse_nonfinite
+from eigengame.monitoring import ControlLimits, Monitoring
 from eigengame.preparation import Preparation
 from eigengame.solver.result import Result
-from eigengame.sources import Layers, as_source
+from eigengame.sources import Layers, Source, as_source
 from eigengame.sources._snp_alignment import Snps
-from eigengame.sources.aligned import AlignedSource
 
 
 def attributes_of(result: Result) -> dict[str, Any]:
@@ -46,7 +56,7 @@ def attributes_of(result: Result) -> dict[str, Any]:
     }
 
 
-class FittedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class FittedPCA(Exports, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Methods of a fitted estimator."""
 
     whiten: bool
@@ -58,6 +68,7 @@ class FittedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     _preparation: Preparation | None = None
     _alleles: list[str] | None = None
     _positions: list[str] | None = None
+    _layer: str | None = None
     sample_ids_: np.ndarray | None = None
     _source: Mapping[str, Any] | None = None
     _folders: Sequence[str] = ()
@@ -98,8 +109,11 @@ class FittedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             )
         yield from model.score_blocks(source, size, whiten=self.whiten)
 
-    def align(self, X: Any, *, intersect: bool = False, ambiguous: str = "auto") -> AlignedSource:
+    def align(self, X: Any, *, intersect: bool = False, ambiguous: str = "auto") -> Source:
         r"""Return genotypes with the SNPs of the fit, which `transform` accepts, and how they were matched.
+
+        For other data, features are found by name. `intersect` then allows features to be absent on which
+        components have no loadings, such as genes that only count for the totals of cells: their values are 0.
 
         SNPs are found by id. Swapped alleles are flipped ($2 - g$), and alleles on the other strand are recognised
         where that is unambiguous. `transform` does the same with default options.
@@ -107,7 +121,7 @@ class FittedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         Parameters
         ----------
         X : path or Source
-            PLINK genotypes, unprepared, with their `.bim`.
+            PLINK genotypes with their `.bim`, or other data with names of features, unprepared.
         intersect : bool
             Whether to use the SNPs that both have, if some are missing or have other alleles. Scores are then
             least-squares fits to these SNPs, in the scale of the fit: $(V_u V_u^T)^{-1} V_u z_u$ for components
@@ -121,12 +135,15 @@ class FittedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
         Returns
         -------
-        AlignedSource
-            Its `alignment` has the numbers of SNPs that were matched or flipped, are ambiguous or missing, or have
-            other alleles: ``print(pca.align("new.bed").alignment)``.
+        AlignedSource or Source
+            For genotypes, its `alignment` has the numbers of SNPs that were matched or flipped, are ambiguous or
+            missing, or have other alleles: ``print(pca.align("new.bed").alignment)``.
         """
         check_is_fitted(self)
-        return align(self, as_source(X), intersect=intersect, ambiguous=ambiguous)
+        source = as_source(with_columns_of_fit(self, X))
+        if self._alleles is None and source.alleles is None:
+            return align_features(self, source, intersect=intersect, ambiguous=ambiguous)
+        return align(self, source, intersect=intersect, ambiguous=ambiguous)
 
     def score_shrinkage(self) -> np.ndarray:
         r"""Return by how much the scores of new rows are smaller than those of the fit, shape (n_components_,).
@@ -188,6 +205,58 @@ class FittedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             found.append(model.log_likelihood(block.values))
             refuse_nonfinite(source.name, found[-1], block.values, 4096 * number)
         return np.concatenate(found)
+
+    def monitor(
+        self, X: Any, *, limits: ControlLimits | float | None = 0.99, reference: Any = None
+    ) -> Monitoring:
+        """Return T2, squared prediction error, alarms and contributions of each row. The model does not change.
+
+        Parameters
+        ----------
+        X : any input of `transform`
+            Prepared as in the fit. Contributions have the size of X, in float64: see `monitor_blocks` for data that
+            is larger than memory.
+        limits : float, ControlLimits or None
+            Confidence of the theoretical limits of this model; or limits from `control_limits`, such as those of an
+            earlier state; or None for statistics without limits.
+        reference : EigenGamePCA, optional
+            A fitted model with the same features and number of components, such as a copy of an earlier state: the
+            result contains the angles between its components and the present ones.
+
+        Returns
+        -------
+        Monitoring
+            Formulas are in `eigengame.monitoring.statistics`.
+        """
+        check_is_fitted(self)
+        return monitored(self, X, limits, reference)
+
+    def monitor_blocks(
+        self,
+        X: Any,
+        *,
+        limits: ControlLimits | float | None = 0.99,
+        reference: Any = None,
+        size: int | None = None,
+    ) -> Iterator[Monitoring]:
+        """Iterate over the results of `monitor` block by block, each of at most `size` rows."""
+        check_is_fitted(self)
+        yield from monitored_blocks(self, X, limits, reference, size)
+
+    def control_limits(self, X: Any = None, *, confidence: float = 0.99) -> ControlLimits:
+        """Return limits of T2 and squared prediction error for new rows.
+
+        Parameters
+        ----------
+        X : any input of `transform`, optional
+            Reference rows of normal operation that are not part of the fit: limits are order statistics of their
+            values, whatever the distribution. Default: limits by theory, for independent, normally distributed rows
+            (`eigengame.monitoring.limits`). With few rows per feature these are too narrow for SPE.
+        confidence : float
+            Probability in (0, 1) that one statistic of a normal row is within its limit.
+        """
+        check_is_fitted(self)
+        return control_limits(self, X, confidence)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return the mean log-likelihood of the rows."""

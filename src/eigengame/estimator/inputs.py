@@ -15,11 +15,14 @@ from scipy import sparse
 from sklearn.utils.validation import check_array, validate_data
 
 from eigengame import _check
+from eigengame.estimator.features import with_features_of_fit
 from eigengame.estimator.genotypes import (
     aligned_genotypes,
     refuse_partial,
     warn_unless_standardised,
 )
+from eigengame.estimator.layers import layer_of_fit, open_layer_of_fit
+from eigengame.preparation import preparation_of, prepare
 from eigengame.sources import Source, SourceError, as_source, is_paths, is_table, library_of
 from eigengame.sources._alleles import refuse_other_alleles
 from eigengame.sources.device_array import DeviceArray, on_device
@@ -87,7 +90,7 @@ def checked_source(
         Whether SNPs of the fit may be missing, which `align` allows for.
     """
     if reset:
-        estimator._alleles = estimator._positions = None
+        estimator._alleles = estimator._positions = estimator._layer = None
     preparation = None if reset else estimator._preparation
     there = on_device(X) if preparation is None and streamed else None
     if there is not None and there.size > SMALL:
@@ -109,17 +112,28 @@ def checked_source(
         if estimator._alleles is not None and _may_have_alleles(data):
             data, preparation = aligned_genotypes(estimator, as_source(data))
     source = as_source(data) if preparation is None else preparation.over(data)
+    if not reset and preparation is None:
+        _refuse_other_numbers(source)
+        source = with_features_of_fit(estimator, source)
+    if reset and source.grid is not None:
+        source = prepare(source)  # leaves out cells without values, such as land
     n, d = source.shape
     if n is not None and n < least:
         raise SourceError(f"{source.name} has {n} rows: at least {least} are needed.")
     if d < 1:
         raise SourceError(f"{source.name} has no features.")
+    if source.uncentered and estimator.center:
+        raise SourceError(
+            f"{source.name}: the Fisher matrix is their second moment about zero, but center=True subtracts the "
+            "mean: give EigenGamePCA(..., center=False), or gradients(..., covariance=True) for the covariance."
+        )
     if reset:
         estimator.n_features_in_ = d
         if hasattr(estimator, "feature_names_in_"):
             del estimator.feature_names_in_
         if source.feature_names is not None:
             estimator.feature_names_in_ = np.asarray(source.feature_names, dtype=object)
+        estimator._layer = source.layer
         estimator._alleles = None if source.alleles is None else list(source.alleles)
         if source.positions is not None:
             estimator._positions = list(source.positions)
@@ -132,7 +146,7 @@ def checked_source(
     elif source.layers not in (None, getattr(estimator, "layers_", None) or source.layers):
         raise SourceError(
             f"{source.name}: layers are not those of the fit, or in another order: pass layers=pca.layers_ "
-            "to activations."
+            "to activations, or give gradients of the same parameters."
         )
     elif source.feature_names is not None and hasattr(estimator, "feature_names_in_"):
         expected, known = estimator.feature_names_in_, estimator._alleles
@@ -143,6 +157,30 @@ def checked_source(
     if not reset and not partial and estimator._alleles is not None:
         refuse_partial(source)
     return source
+
+
+def refuse_prepared(estimator: Any, source: Source) -> None:
+    """Raise SourceError if the rows are prepared, but those of the fit were not: they must not be mixed."""
+    if estimator._preparation is None and preparation_of(source) is not None:
+        raise SourceError(
+            f"{source.name} is prepared, but the rows of the fit were not: give unprepared rows, or begin with "
+            "prepared ones, partial_fit(prepare(first_rows, ...)), and give the rest unprepared."
+        )
+
+
+def _refuse_other_numbers(source: Source) -> None:
+    """Raise SourceError if the rows are prepared by steps that compute other numbers, for a fit of unprepared rows.
+
+    Filled missing values and selected columns are not other numbers.
+    """
+    prepared = preparation_of(source)
+    steps = [] if prepared is None else [step.kind for step in prepared.steps if step.floating]
+    if steps:
+        raise SourceError(
+            f"{source.name} is prepared ({', '.join(steps)}), but the rows of the fit were not: give unprepared "
+            "rows, or begin with prepared ones, partial_fit(prepare(...)) or fit(prepare(...)): such a model "
+            "prepares others by itself."
+        )
 
 
 def _may_have_alleles(data: Any) -> bool:
@@ -156,8 +194,11 @@ def with_columns_of_fit(estimator: Any, data: Any) -> Any:
 
     Anything that is not a path of a table or an Arrow table is returned as it is, and so is everything
     where the preparation of the fit chooses columns by their numbers. A text table without names is opened
-    whole: its columns must be those of the fit in their order.
+    whole: its columns must be those of the fit in their order. AnnData is opened by the layer of the fit.
     """
+    layer = layer_of_fit(estimator, data)
+    if layer is not None:
+        return open_layer_of_fit(data, layer)
     preparation = getattr(estimator, "_preparation", None)
     names = getattr(estimator, "feature_names_in_", None)
     if preparation is not None:
@@ -232,7 +273,9 @@ def is_other(X: Any) -> bool:
         return not hasattr(X, "shape")  # a query, or chunks
     if library == "torch":
         return not hasattr(X, "detach")
-    return library in ("h5py", "zarr", "anndata", "pyarrow", *LAZY) or hasattr(X, "__next__")
+    return library in ("h5py", "zarr", "anndata", "pyarrow", "xarray", *LAZY) or hasattr(
+        X, "__next__"
+    )
 
 
 def is_lazy(X: Any) -> bool:

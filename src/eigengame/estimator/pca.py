@@ -19,7 +19,13 @@ from eigengame.estimator.callbacks import CallbackSupport, callback_watchers, wi
 from eigengame.estimator.exclusive import exclusive, precision
 from eigengame.estimator.fitted import FittedPCA, attributes_of
 from eigengame.estimator.genotypes import joined_ids, sample_ids
-from eigengame.estimator.inputs import SMALL, checked_source, checked_weights, in_precision
+from eigengame.estimator.inputs import (
+    SMALL,
+    checked_source,
+    checked_weights,
+    in_precision,
+    refuse_prepared,
+)
 from eigengame.estimator.resume import open_checkpoint
 from eigengame.estimator.uncertified import warn_uncertified
 from eigengame.preparation import preparation_of
@@ -39,6 +45,7 @@ from eigengame.solver.fit import (
     fit_share,
 )
 from eigengame.solver.forgetting import certified_weights
+from eigengame.solver.half_precision import warn_if_mean_dominates, with_rounding
 from eigengame.solver.options import Options, limits
 from eigengame.solver.passes import SourcePasses
 from eigengame.solver.plan import make_plan
@@ -88,7 +95,7 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
         (`UncertifiedWarning`) names components that are not. "auto" is 0.05. None makes all `passes`, and never
         warns.
     center : bool
-        Whether to subtract the mean.
+        Whether to subtract the mean. Must be False for `eigengame.gradients`.
     whiten : bool
         Whether `transform` scales every component to unit variance.
     forget : float
@@ -127,7 +134,8 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
         For genotypes: FID and IID of the individuals. Model files contain them; set it to None before you save a
         model that must not.
     layers_ : Layers or None
-        Layers of a fit on `eigengame.activations`: ``layers_.cut(components_)`` splits components by layer.
+        Layers of a fit on `eigengame.activations`, or parameters of one on `eigengame.gradients`:
+        ``layers_.cut(components_)`` splits components by layer.
 
     Examples
     --------
@@ -190,9 +198,9 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
         Parameters
         ----------
         X : array, sparse matrix, data frame, path, list of paths, Source, or iterable of arrays
-            Shape (n_samples, n_features): NumPy, a memory map, SciPy sparse, pandas, polars, JAX, torch or Dask,
-            or anything that `eigengame.as_source` opens. Data from `eigengame.prepare` is prepared while it is
-            read, and the model prepares later data in the same way.
+            Shape (n_samples, n_features): NumPy, a memory map, SciPy sparse, pandas, polars, JAX, torch or Dask;
+            an xarray field, see `eigengame.xarray`; or anything that `eigengame.as_source` opens. Data from
+            `eigengame.prepare` is prepared while it is read, and the model prepares later data in the same way.
         y : ignored
         sample_weight : array of shape (n_samples,), optional
             Weights: a row of weight 2 counts as two rows, one of weight 0 is left out. Weights with a mean below 1
@@ -230,7 +238,7 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
             try:
                 call(watchers, "begin", {"source": source.name, "shape": source.shape})
                 with precision(options.dtype):
-                    result = self._fit(problem, executor, watchers)
+                    result = with_rounding(self._fit(problem, executor, watchers), source)
                 about = {
                     "_source": source.fingerprint(),
                     "_folders": folders_of(source),
@@ -244,6 +252,7 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
                 if store is not None:
                     store.close()
                 call(watchers, "close")
+        warn_if_mean_dominates(source.name, self.outcome_.rounding, self.mean_, self.var_)
         warn_uncertified(self)
         return self
 
@@ -274,6 +283,9 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
         memory of the first pass of the fit, in the same precision. Without `mesh` it runs on one device of this
         process.
 
+        If the first batch comes from `eigengame.prepare`, its learnt parameters (such as the standard deviations of
+        a reference period) are kept: later batches are given unprepared, and the model prepares them in this way.
+
         The parameters that determine what is accumulated (`n_components`, `algorithm`, `extra`, `rounds`, `probes`,
         `center`, `forget` and `dtype`) must not change between calls; the others may.
         """
@@ -293,6 +305,8 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
             parameters.refuse_unused(given)
         with interrupts.immediate():
             source = checked_source(self, X, reset=first)
+        if not first:
+            refuse_prepared(self, source)
         weights = checked_weights(source, sample_weight)
         options, k = self._begin(source) if before is None else before.stream_size()
         # Each row is played once, and nothing is judged before the stream ends.
@@ -327,7 +341,8 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
             if weights is not None:
                 warn_if_rounded_away(source.name, float(weights.sum()), total, options.dtype)
             stream = streams.gathered(stream, d, plan.placement)
-            attributes = attributes_of(result_of(found_in_stream(stream, options), options, frame))
+            result = result_of(found_in_stream(stream, options), options, frame)
+            attributes = attributes_of(with_rounding(result, source))
         ids = sample_ids(source)
         attributes["sample_ids_"] = ids if first else joined_ids(self.sample_ids_, ids)
         if first:
@@ -400,6 +415,7 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
             "n_features_in_",
             "_alleles",
             "_positions",
+            "_layer",
             "_began",
             "_preparation",
             "_sklearn_output_config",

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
 from eigengame.preparation.stored_values import first_position, stored
-from eigengame.sources import Block
+from eigengame.sources import Block, Source
+
+if TYPE_CHECKING:
+    from eigengame.preparation.column_selection import ColumnSelection
 
 
 class BadValue(ValueError):
@@ -34,6 +37,10 @@ class TrainingData(Protocol):
 
         `why` names the option that needs the pass, for the error if a second pass is not possible.
         """
+        ...
+
+    def blocks(self, start: int, size: int) -> Iterator[Block]:
+        """Yield the rows from `start` on in blocks of `size` rows."""
         ...
 
 
@@ -72,6 +79,16 @@ class PreparationStep(abc.ABC):
     @abc.abstractmethod
     def apply(self, block: Block) -> Block:
         """Return the transformed block. Neither the block nor the step is changed."""
+
+    def apply_and_select(self, block: Block, selection: ColumnSelection) -> Block:
+        """Return the block after this step and the selection of some features that follows it.
+
+        Override it to compute the selected features only.
+        """
+        return selection.apply(self.apply(block))
+
+    def check_source(self, source: Source) -> None:  # noqa: B027
+        """Raise if the step cannot be applied to the rows of another source."""
 
     def names(self, names: Sequence[str] | None) -> Sequence[str] | None:
         """Return the names of the features after the step."""

@@ -46,6 +46,6 @@ def open_all_columns(data: Any, **options: Any) -> Source:
         raise
     except SourceError as error:
         raise SourceError(
-            f"{error} (counts='log-normalise' with columns= reads all columns for the totals of the rows. Give "
+            f"{error} (counts='log-normalise' and 'pearson' read all columns for the totals of the rows. Give "
             "the columns that are counts by prepare(as_source(data, columns=[...]), ...).)"
         ) from None

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,20 +12,32 @@ import numpy as np
 from eigengame.preparation._base import BadValue, PreparationStep
 from eigengame.preparation.column_selection import ColumnSelection
 from eigengame.preparation.counts import Counts
+from eigengame.preparation.feature_weights import FeatureWeights
 from eigengame.preparation.genotypes import Genotypes
+from eigengame.preparation.grid_cells import GridCells
 from eigengame.preparation.missing import Missing
 from eigengame.preparation.opening import open_columns
+from eigengame.preparation.pearson import PearsonResiduals
 from eigengame.preparation.scale import Scale
+from eigengame.preparation.step_lists import step_digest, with_selections
 from eigengame.preparation.stored_values import canonical, to_float64
 from eigengame.sources import Block, Source, SourceError
+from eigengame.sources.matched_columns import can_match, match_columns
 
 KINDS: dict[str, type[PreparationStep]] = {
-    step.kind: step for step in (ColumnSelection, Missing, Counts, Scale, Genotypes)
+    step.kind: step
+    for step in (
+        ColumnSelection,
+        GridCells,
+        Missing,
+        Counts,
+        PearsonResiduals,
+        Scale,
+        FeatureWeights,
+        Genotypes,
+    )
 }
 """Steps by their names in a model file."""
-
-MAX_SHOWN = 8
-"""Lists with more elements are shortened to a digest in a fingerprint."""
 
 LEARNING_VALUES = 2**22
 """Values per block in a pass that learns."""
@@ -50,7 +60,7 @@ class PreparedSource(Source):
     ) -> None:
         self.source, self.steps, self._float64 = source, tuple(steps), float64
         self._input = source.in_float64() if float64 else source
-        self.name, self.again = source.name, source.again
+        self.name, self.again, self.layer = source.name, source.again, source.layer
         self.sparse = source.sparse and not any(step.dense for step in steps)
         width, names = source.shape[1], source.feature_names
         alleles, positions = source.alleles, source.positions
@@ -61,8 +71,13 @@ class PreparedSource(Source):
             dtype = np.result_type(dtype, np.float32) if step.floating else dtype
         self.shape, self.dtype = (source.shape[0], width), dtype
         self.feature_names, self.alleles, self.positions = names, alleles, positions
-        if not any(isinstance(step, ColumnSelection) for step in steps):
+        if (
+            not any(isinstance(step, ColumnSelection) for step in steps)
+            and width == source.shape[1]
+        ):
             self.image_shape, self.coordinates = source.image_shape, source.coordinates
+        if not any(isinstance(step, ColumnSelection | GridCells) for step in steps):
+            self.grid = source.grid
 
     def then(self, step: PreparationStep) -> PreparedSource:
         """Return the rows after one more step, which learns its parameters now.
@@ -93,9 +108,12 @@ class PreparedSource(Source):
         row = start
         for block in map(canonical, self._input.blocks(start, size)):
             prepared = to_float64(block) if self._float64 else block
-            for i, step in enumerate(self.steps):
+            for i, (step, selection) in enumerate(with_selections(self.steps)):
                 with self._locate_errors(row, i):
-                    prepared = step.apply(prepared)
+                    if step is not None and selection is not None:
+                        prepared = step.apply_and_select(prepared, selection)
+                    elif step is not None:
+                        prepared = step.apply(prepared)
             row += len(block)
             yield prepared
 
@@ -125,6 +143,8 @@ class PreparedSource(Source):
             for step in reversed(self.steps[:done]):
                 column = step.before(column)
             feature = "" if names is None else f" ({names[column]})"
+            if self.source.grid is not None:
+                feature = f" ({self.source.describe_feature(column)})"
             raise SourceError(
                 f"{self.name}: the value in row {row + bad.row}, column {column}{feature} {bad}"
             ) from None
@@ -132,11 +152,13 @@ class PreparedSource(Source):
     @property
     def preparation(self) -> Preparation:
         """The learnt steps, which a model keeps."""
-        return Preparation(self.steps, self.source.shape[1])
+        names = self.source.feature_names
+        known = None if names is None else tuple(str(one) for one in names)
+        return Preparation(self.steps, self.source.shape[1], known)
 
     def fingerprint(self) -> dict[str, Any]:
         """Return the fingerprint of the source, and the steps."""
-        return self.source.fingerprint() | {"preparation": list(map(_step_digest, self.steps))}
+        return self.source.fingerprint() | {"preparation": list(map(step_digest, self.steps))}
 
     def digest(self) -> str | None:
         """Return the digest of the source. The steps and their parameters are in the fingerprint."""
@@ -156,17 +178,20 @@ class Preparation:
     steps : tuple of PreparationStep
     width : int
         Number of features before the first step.
+    names : tuple of str, optional
+        Their names.
     """
 
     steps: tuple[PreparationStep, ...]
     width: int
+    names: tuple[str, ...] | None = None
 
     def over(self, data: Any) -> PreparedSource:
         """Apply the steps to other data; data that these steps have prepared is returned unchanged.
 
-        Columns that were selected by name are found by name if the data has names. If the selection is not
-        the first step, the data must have as many features as the data of the fit, for example because the
-        total of a row includes all of them.
+        Features are found by name if both have names: those that are selected by the first step, else all,
+        for example because the total of a row includes all of them; see `match_columns`. Without names the data
+        must have as many features as the data of the fit.
         """
         if isinstance(data, PreparedSource):
             if data.preparation.same_as(self):
@@ -177,8 +202,12 @@ class Preparation:
             )
         selection, steps = self._name_selection(), list(self.steps)
         source = open_columns(data, selection)
+        for step in steps:
+            step.check_source(source)
         if selection is not None and source.feature_names is not None:
             steps[0] = selection.learn(PreparedSource(source))
+        elif self.names is not None and source.feature_names is not None and can_match(source):
+            source = self.match(source)
         elif source.shape[1] != self.width:
             raise SourceError(
                 f"{source.name} has {source.shape[1]} features, but the model was fitted on {self.width}, "
@@ -187,6 +216,20 @@ class Preparation:
         else:
             steps = _find_by_name(source, steps)
         return PreparedSource(source, steps)
+
+    def match(self, source: Source, *, absent_as_zero: bool = False) -> Source:
+        """Return a source with the features of the fit before the first step; see `match_columns`.
+
+        Features that are not selected may be absent if they do not count for the totals of rows.
+        """
+        assert self.names is not None
+        needed: Sequence[int] = range(self.width)
+        for step in self.steps:
+            if isinstance(step, ColumnSelection):
+                assert step.indices is not None
+                needed = [needed[i] for i in step.indices]
+        optional = absent_as_zero or not self.whole_rows
+        return match_columns(source, self.names, needed, absent_as_zero=optional)
 
     @property
     def whole_rows(self) -> bool:
@@ -216,7 +259,7 @@ class Preparation:
         """Return whether another preparation has the same steps and parameters."""
         if other is None or self.width != other.width:
             return False
-        return list(map(_step_digest, self.steps)) == list(map(_step_digest, other.steps))
+        return list(map(step_digest, self.steps)) == list(map(step_digest, other.steps))
 
     def facts(self) -> list[dict[str, Any]]:
         """Return the steps as plain JSON, without their arrays."""
@@ -232,7 +275,11 @@ class Preparation:
 
     @classmethod
     def from_facts(
-        cls, facts: Sequence[Mapping[str, Any]], arrays: Mapping[str, np.ndarray], width: int
+        cls,
+        facts: Sequence[Mapping[str, Any]],
+        arrays: Mapping[str, np.ndarray],
+        width: int,
+        names: Sequence[str] | None = None,
     ) -> Preparation:
         """Return a preparation from the results of `facts` and `arrays`."""
         steps = []
@@ -244,7 +291,7 @@ class Preparation:
                 if name.partition(".")[0] == str(number)
             }
             steps.append(KINDS[one["kind"]](**plain, **own))
-        return cls(tuple(steps), width)
+        return cls(tuple(steps), width, None if names is None else tuple(names))
 
 
 def same_preparation(one: Preparation | None, other: Preparation | None) -> bool:
@@ -271,16 +318,3 @@ def _find_by_name(source: Source, steps: Sequence[PreparationStep]) -> list[Prep
         by_name = isinstance(step, ColumnSelection) and step.named
         found.append(step.learn(here) if by_name and here.feature_names is not None else step)
     return found
-
-
-def _step_digest(step: PreparationStep) -> dict[str, Any]:
-    """Return a step as short JSON, with digests of arrays and long lists."""
-    long = {
-        name: json.dumps(value).encode()
-        for name, value in step.facts().items()
-        if isinstance(value, list) and len(value) > MAX_SHOWN
-    }
-    arrays = {name: np.ascontiguousarray(array).tobytes() for name, array in step.arrays().items()}
-    return step.facts() | {
-        name: hashlib.sha256(content).hexdigest()[:16] for name, content in (long | arrays).items()
-    }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ MAX_NAME_LENGTH = 100
 
 def loading_table(
     model: Any,
-    names: list[str] | None,
+    names: Sequence[str] | None,
     shape: tuple[int, int, int] | None,
     grid: MapGrid | None,
 ) -> dict[str, Any]:

@@ -35,12 +35,12 @@ def render_page(title: str, data: dict[str, Any]) -> str:
     """Return the complete page, which loads nothing from elsewhere."""
     parts = {
         "title": html.escape(title),
-        "style": _asset("page.css"),
+        "style": read_asset("page.css"),
         "data": as_script_json(data),
-        "script": "\n".join(_asset(name) for name in SCRIPTS),
+        "script": "\n".join(read_asset(name) for name in SCRIPTS),
     }
     # One substitution, so that a title that contains a placeholder is not expanded.
-    return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], _asset("page.html"))
+    return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], read_asset("page.html"))
 
 
 def as_script_json(data: Any) -> str:
@@ -49,6 +49,7 @@ def as_script_json(data: Any) -> str:
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-def _asset(name: str) -> str:
+def read_asset(name: str) -> str:
+    """Return the text of a file of the page."""
     folder = resources.files("eigengame.report").joinpath("assets")
     return folder.joinpath(name).read_text(encoding="utf-8")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from typing import Any
 
@@ -90,6 +91,8 @@ def open_row_set(
     indexed = times is None or time is not None
     if data is not None and is_other(data):
         data = as_source(with_columns_of_fit(model, data))
+    if times is None and isinstance(data, Source) and data.grid is not None:
+        times = _sample_times(data)
     if ids is None and isinstance(data, Source):
         ids = data.row_ids()
         if ids is not None and data.shape[0] is not None and len(ids) != data.shape[0]:
@@ -105,6 +108,17 @@ def open_row_set(
         times=times,
         prefix=prefix,
     )
+
+
+def _sample_times(source: Source) -> Times | None:
+    """Return the times of the samples of a field; None if they are not dates that a calendar has."""
+    columns = source.id_columns()
+    if len(columns) != 1:
+        return None
+    with contextlib.suppress(ReportError):
+        (labels,) = columns.values()
+        return check_times(list(labels))._replace(name=next(iter(columns)))
+    return None
 
 
 def check_per_row(name: str, values: Any) -> np.ndarray | None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from eigengame.preparation import GridCells
 from eigengame.report.arguments import CHANNELS
 from eigengame.report.facts import json_numbers
 from eigengame.report.map_grid import MapGrid
@@ -34,7 +36,10 @@ PARTIAL_SORT_ABOVE = 100_000
 
 
 def pictures(
-    model: Any, shape: tuple[int, int, int], grid: MapGrid | None = None
+    model: Any,
+    shape: tuple[int, int, int],
+    grid: MapGrid | None = None,
+    cells: GridCells | None = None,
 ) -> dict[str, Any]:
     """Return the components as images, and the mean image if the fit was centred.
 
@@ -45,17 +50,23 @@ def pictures(
         Height, width, channels.
     grid : MapGrid, optional
         Coordinates of the pixels. Images are then maps with north up.
+    cells : GridCells, optional
+        Cells of a field that are features. The others are left blank.
     """
+
+    def on_grid(values: np.ndarray) -> np.ndarray:
+        whole = values if cells is None else cells.expand(values)
+        return _oriented(whole.reshape(len(values), *shape), grid)
+
     channels = shape[2]
     height, width = _oriented(np.empty((1, *shape), np.int8), grid).shape[1:3]
     factor = _downsampling_factor(model.n_components_, (height, width, channels))
     small = (-(-height // factor), -(-width // factor))
     shown = min(model.n_components_, max(1, MAX_PIXELS // (small[0] * small[1] * channels)))
-    images = _oriented(model.components_[:shown].reshape(shown, *shape), grid)
+    images = on_grid(model.components_[:shown])
     mean = None
     if model.center:
-        average = _oriented(model.mean_.reshape(1, *shape), grid)
-        mean = quantize_range(_downsample(average, factor).ravel())
+        mean = quantize_range(_downsample(on_grid(model.mean_[None]), factor).ravel())
     return {
         "height": small[0],
         "width": small[1],
@@ -63,7 +74,9 @@ def pictures(
         "factor": factor,
         "shown": shown,
         "mean": mean,
-        "images": quantize_signed(_downsample(images, factor).reshape(shown, -1)),
+        "images": quantize_signed(
+            _downsample(images, factor).reshape(shown, -1), gaps=cells is not None
+        ),
         "map": None if grid is None else _map_coordinates(grid, factor),
     }
 
@@ -82,7 +95,7 @@ def _map_coordinates(grid: MapGrid, factor: int) -> dict[str, list[float | None]
     return found
 
 
-def loadings(model: Any, names: list[str] | None) -> dict[str, Any]:
+def loadings(model: Any, names: Sequence[str] | None) -> dict[str, Any]:
     """Return the largest loadings of each component in descending order, with feature names."""
     shown = min(model.n_components_, MAX_LOADINGS)
     values = np.asarray(model.components_[:shown], np.float64)
@@ -126,7 +139,7 @@ def largest_indices(sizes: np.ndarray, count: int) -> np.ndarray:
     return np.take_along_axis(few, order, axis=1)
 
 
-def feature_name(model: Any, names: list[str] | None, column: int) -> str:
+def feature_name(model: Any, names: Sequence[str] | None, column: int) -> str:
     """Return the name of a feature: given, its position in a layer, or its column number."""
     if names is not None:
         return names[column]
@@ -151,9 +164,14 @@ def _downsampling_factor(count: int, shape: tuple[int, int, int]) -> int:
 
 
 def _downsample(images: np.ndarray, factor: int, axes: tuple[int, ...] = (1, 2)) -> np.ndarray:
-    """Replace squares of pixels in images (k, h, w, c) by their means."""
+    """Replace squares of pixels in images (k, h, w, c) by the means of those that have data."""
     if factor == 1:
         return images
+    missing = np.isnan(images)
+    if missing.any():
+        present = _downsample(np.where(missing, 0.0, 1.0), factor, axes)
+        sums = _downsample(np.where(missing, 0.0, images), factor, axes)
+        return np.where(present > 0, sums / np.where(present > 0, present, 1), np.nan)
     for axis in axes:
         size = images.shape[axis]
         starts = np.arange(0, size, factor)

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from eigengame._system.atomic_write import atomic_write
+from eigengame.preparation import GridCells
 from eigengame.report import facts
 from eigengame.report.arguments import (
     CHANNELS,
@@ -24,6 +28,7 @@ from eigengame.report.row_set import open_row_set
 from eigengame.report.scatter import scatter
 from eigengame.report.views import layers, loadings, pictures
 from eigengame.solver.tolerance import judged_tolerance
+from eigengame.sources._grid import Grid
 
 
 def write_report(
@@ -101,7 +106,7 @@ def write_report(
             raise ReportError(f"{name} {verb} given without data: give the rows too.")
     if overlay is None and (overlay_ids is not None or overlay_name is not None):
         raise ReportError("overlay_ids and overlay_name need overlay: give the second data set.")
-    names = check_names(
+    names: Sequence[str] | None = check_names(
         getattr(model, "feature_names_in_", None) if feature_names is None else feature_names,
         model.n_features_in_,
     )
@@ -110,7 +115,11 @@ def write_report(
         rows = open_row_set(model, data, labels=labels, ids=ids, time=time)
     if overlay is not None:
         second = open_row_set(model, overlay, ids=overlay_ids, name=overlay_name, prefix="overlay_")
+    cells = _cells(model)
     shape, grid = _image(model, None if rows is None else rows.data, image_shape, coordinates)
+    masked = cells is not None and not cells.used.all()
+    if cells is not None and names is None and (masked or shape is None):
+        names = CellNames(cells)
     page = render_page(
         title or _default_title(model),
         {
@@ -125,9 +134,14 @@ def write_report(
             "components": facts.components(model),
             "run": facts.run(model),
             "scores": None if rows is None else scatter(model, rows, second, most),
-            "pictures": None if shape is None else pictures(model, shape, grid),
+            "pictures": None
+            if shape is None
+            else pictures(model, shape, grid, cells if masked else None),
             "loadings": loadings(model, names) if shape is None else None,
-            "table": loading_table(model, names, shape, grid),
+            # Positions in an image are those of a complete grid.
+            "table": loading_table(
+                model, names, None if masked else shape, None if masked else grid
+            ),
             "layers": layers(model),
         },
     )
@@ -141,9 +155,14 @@ def _image(
 ) -> tuple[tuple[int, int, int] | None, MapGrid | None]:
     """Return the shape of a row as an image, and the grid if it is a map; None if unknown.
 
-    Arguments come first, then what the source of the data declares.
+    Arguments come first, then the grid of a field, then what the source of the data declares.
     """
-    features = model.n_features_in_
+    features, cells = model.n_features_in_, _cells(model)
+    if cells is not None and coordinates is None and image_shape is None:
+        known = Grid.from_facts(cells.grid)
+        with contextlib.suppress(ReportError):  # axes that cannot be drawn as a map
+            return known.image_shape(), check_coordinates(known.map_axes(), known.size)
+        return known.image_shape(), None
     grid = check_coordinates(coordinates, features)
     if grid is None:
         with contextlib.suppress(ReportError):  # not requested explicitly
@@ -166,6 +185,26 @@ def _image(
             f"{len(grid.values[1])} points: leave out image_shape."
         )
     return shape, grid
+
+
+class CellNames(Sequence[str]):
+    """Places of the features of a field, described when they are needed."""
+
+    def __init__(self, cells: GridCells) -> None:
+        self._grid, self._columns = Grid.from_facts(cells.grid), np.flatnonzero(cells.used)
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+    def __getitem__(self, at: Any) -> Any:
+        return self._grid.describe(int(self._columns[at]))
+
+
+def _cells(model: Any) -> GridCells | None:
+    """Return the cells of the field that the model was fitted to; None if it was no field."""
+    preparation = getattr(model, "_preparation", None)
+    steps = () if preparation is None else preparation.steps
+    return next((step for step in steps if isinstance(step, GridCells)), None)
 
 
 def _image_shape(model: Any, data: Any) -> tuple[int, int, int] | None:

@@ -18,6 +18,9 @@ BATCH_BYTES = 2**30
 LARGE_BATCH_BYTES = 2**28
 """Largest batch of more than 1024 rows."""
 
+MOST_SENT = {"cpu": 2**12, "gpu": 2**16}
+"""Largest number of rows of a batch that is read from the host, by where it is multiplied."""
+
 DEVICE_BATCH_BYTES = 2**31
 """Largest batch of an array on a device."""
 
@@ -51,7 +54,10 @@ def batch_rows(problem: Problem, shape: tuple[int | None, int], players: int) ->
     row = d * np.dtype(problem.options.dtype).itemsize
     fits = max(1, BATCH_BYTES // row)
     # Larger batches forget less, and small problems between products count less; but they must fit into memory.
-    most = max(2 * players, min(1024, fits), min(4096, LARGE_BATCH_BYTES // row))
+    sent = MOST_SENT.get(jax.default_backend(), MOST_SENT["cpu"])
+    if n is not None:
+        sent = min(sent, max(MOST_SENT["cpu"], -(-n // DEVICE_BATCHES)))
+    most = max(2 * players, min(1024, fits), min(sent, LARGE_BATCH_BYTES // row))
     if for_kernels(problem.source):
         return MOST_ROWS if n is None else min(MOST_ROWS, n)
     if problem.source.sparse and problem.mesh is None and csr_on_host(ONE_DEVICE):
@@ -65,7 +71,7 @@ def batch_rows(problem: Problem, shape: tuple[int | None, int], players: int) ->
         return most
     even, unit = (
         -(-n // -(-n // most)),
-        64 if problem.source.on_device and most >= LONG_BATCH else 8,
+        64 if jax.default_backend() == "gpu" and most >= LONG_BATCH else 8,
     )
     return min(n, -(-even // unit) * unit)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -119,9 +119,28 @@ class Batches:
             yield from self._own_blocks(start)
             return
         begin = start
-        for block in self.source.blocks(start, self.size):
+        for block in self._source_about_origin.blocks(start, self.size):
             yield begin, len(block), block
             begin += len(block)
+
+    # Not a cached property: before Python 3.12 these have a lock, which an interrupt can leave locked.
+    @property
+    def _source_about_origin(self) -> Source:
+        """The source, which subtracts the origin of the frame itself if it rounds to half precision afterwards."""
+        origin = self.frame.origin
+        return (
+            self.source if origin is None or not self.source.shifts else self.source.about(origin)
+        )
+
+    @property
+    def as_given(self) -> bool:
+        """Whether blocks are in the frame already: it is plain, or the source subtracts its origin."""
+        return self._further_frame.plain
+
+    @property
+    def _further_frame(self) -> Frame:
+        """What is left of the frame to be applied to blocks."""
+        return Frame(None, self.frame.unit) if self.source.shifts else self.frame
 
     def _own_blocks(self, start: int) -> Iterator[tuple[int, int, Block]]:
         """Version of `_blocks` for the part of each batch that belongs to this process; it may be empty."""
@@ -171,7 +190,7 @@ class Batches:
             if self.source.on_device:
                 weighted = self.weights is not None
                 made = rows_on_device(
-                    block.values, padded, weighted, self.dtype, self.placement, self.frame
+                    block.values, padded, weighted, self.dtype, self.placement, self._further_frame
                 )
                 return Batch(made, read, counted)
             if self.on_host:
@@ -228,17 +247,27 @@ class Batches:
         """Return rows as they are, with the roots of their weights and their frame."""
         kept = values.dtype.isnative and (values.dtype.kind, values.dtype.itemsize) in SENT
         values = np.ascontiguousarray(values, None if kept else self.dtype)
-        rows, weights = self._placed(values, roots)
+        rows: Any
+        weights: Any
+        if jax.default_backend() == "cpu" and self.placement.mesh is None:
+            rows, weights = self._filled(values), roots  # compiled functions take them as they are
+        else:
+            rows, weights = self._placed(values, roots)
         return RawRows(rows, weights, *self._frame_there, self.placement.mesh)
 
-    @cached_property
+    @property
     def _frame_there(self) -> tuple[jax.Array, jax.Array]:
-        """Origin (d,) and unit () on the device."""
-        d = self.shape[1]
-        origin = np.zeros(d) if self.frame.origin is None else self.frame.origin
-        return self.placement.per_feature(origin), self.placement.replicated(
-            np.asarray(self.frame.unit)
-        )
+        """Origin (d,) and unit () on the device.
+
+        They are kept. Not by `cached_property`, whose lock in Python 3.11 an interrupt can leave locked.
+        """
+        kept: tuple[jax.Array, jax.Array] | None = self.__dict__.get("_kept_frame")
+        if kept is None:
+            d = self.shape[1]
+            origin = np.zeros(d) if self.frame.origin is None else self.frame.origin
+            unit = self.placement.replicated(np.asarray(self.frame.unit))
+            kept = self.__dict__["_kept_frame"] = (self.placement.per_feature(origin), unit)
+        return kept
 
     @property
     def _own_columns(self) -> slice:

@@ -19,6 +19,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
+from eigengame.solver.block_lanczos import largest_by_blocks
 from eigengame.solver.held_rows import HeldRows
 from eigengame.solver.moments import Moments
 from eigengame.solver.rounding import OPERATIONS, gamma
@@ -55,25 +56,28 @@ class CentredRows(NamedTuple):
     roots : array of shape (n,)
     mean : array of shape (d,)
         Zero if rows are not centred.
+    across : sparse array of shape (d, n)
+        The transpose of the rows in compressed format, by which SciPy multiplies faster than by a view.
     """
 
     values: Any
     roots: np.ndarray
     mean: np.ndarray
+    across: Any
 
     def scores(self, block: np.ndarray) -> np.ndarray:
         r"""Return $ZV^\top$ of directions (m, d), shape (n, m)."""
         found: np.ndarray = self.values @ block.T
-        return found - np.outer(self.roots, block @ self.mean)
+        return found - np.outer(self.roots, block @ self.mean) if self.mean.any() else found
 
     def directions(self, scores: np.ndarray) -> np.ndarray:
         r"""Return $Y^\top Z$ of scores (n, m), shape (m, d)."""
-        found: np.ndarray = (self.values.T @ scores).T
-        return found - np.outer(self.roots @ scores, self.mean)
+        found: np.ndarray = (self.across @ scores).T
+        return found - np.outer(self.roots @ scores, self.mean) if self.mean.any() else found
 
     def inner_products(self) -> Inner:
         r"""Return the inner products of all rows, $ZZ^\top$."""
-        n, across = self.values.shape[0], self.values.T.tocsr()
+        n, across = self.values.shape[0], self.across
         matrix = np.empty((n, n))
         for begin in range(0, n, BLOCK):
             own = slice(begin, min(begin + BLOCK, n))
@@ -98,29 +102,38 @@ def centred_rows(held: HeldRows, *, center: bool) -> tuple[CentredRows, Moments]
     squares = np.asarray(values.multiply(values).sum(axis=0)).ravel()
     moments: Any = (np.asarray(weight), mean, np.maximum(squares - weight * mean**2, 0))
     kept = mean if center else np.zeros_like(mean)
-    return CentredRows(values, held.roots, kept), Moments(*moments)
+    return CentredRows(values, held.roots, kept, values.T.tocsr()), Moments(*moments)
 
 
 def largest_by_lanczos(
     product: Callable[[np.ndarray], np.ndarray], size: int, count: int, seed: int = 0
 ) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return the largest eigenvalues of a symmetric product, and their eigenvectors as rows, by ARPACK.
+    """Return the largest eigenvalues of a symmetric product, and their eigenvectors as rows.
 
-    None if it does not converge to the precision of float64. Residuals above rounding would extend a Krylov space.
+    By block Lanczos, or by ARPACK if the basis would be too large. None if neither converges to the precision of
+    float64. Residuals above rounding would extend a Krylov space.
 
     Parameters
     ----------
     product : callable
-        From a vector (size,) to its product.
+        From vectors (size, m) to their products (size, m).
     size, count : int
         Length of the vectors, and number of eigenvectors, fewer than that.
     seed : int
         Seed of the first vector.
     """
-    operator = LinearOperator((size, size), product, dtype=np.float64)
+    found = largest_by_blocks(product, size, count, seed)
+    if found is not None:
+        return found
+
+    def single(vector: np.ndarray) -> np.ndarray:
+        return product(np.reshape(vector, (size, 1)))[:, 0]
+
+    operator = LinearOperator((size, size), single, dtype=np.float64)
+    space = min(max(3 * count // 2, count + 20), size)
     start = np.random.default_rng(seed).standard_normal(size)
     try:
-        values, vectors = eigsh(operator, count, which="LA", tol=0, v0=start)
+        values, vectors = eigsh(operator, count, ncv=space, which="LA", tol=0, v0=start)
     except ArpackNoConvergence:
         return None
     order = np.argsort(values)[::-1]

@@ -160,6 +160,7 @@ def certificate(
     probes: int = 0,
     powers: int = 0,
     tol: float | None = None,
+    measured: SmallProducts | None = None,
 ) -> Certificate:
     r"""Return the certificate of the first k players from all players and their images.
 
@@ -183,8 +184,10 @@ def certificate(
         Of the level.
     tol : float, optional
         Tolerance: neighbours that rounding keeps above it form clusters.
+    measured : SmallProducts, optional
+        Those of the players and images, if they are known.
     """
-    measured = small_products(players, images)
+    measured = small_products(players, images) if measured is None else measured
     turn = measured.turn
     if turn is None:
         return _unknown(measured, k, scale)

@@ -45,7 +45,7 @@ def certify_model(
     fresh = isinstance(executor, LocalExecutor) and source.again and not source.on_device
     plan = executor.plan(problem, k, None if fresh else model.frame)
     frame = model.frame if plan.frame is None else plan.frame
-    mean = first_mean(source, frame) if fresh else frame.inner(model.mean)
+    mean = first_mean(source, frame, weights) if fresh else frame.inner(model.mean)
     rows = source.shape[0] or model.rows
     total = float(rows)
     if weights is not None:

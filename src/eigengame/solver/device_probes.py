@@ -20,13 +20,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from scipy.optimize import brentq
-from scipy.stats import chi2
 
 from eigengame.linalg.autotune import jit_without_autotune
 from eigengame.linalg.orthonormal import norms
 from eigengame.linalg.products import full_product, measured_product
 from eigengame.sharding.gather import gather
-from eigengame.solver.probes import STREAM
+from eigengame.solver.probes import STREAM, least_norm
 
 
 class Probes(NamedTuple):
@@ -109,7 +108,7 @@ def missed_level(sizes: tuple[float, ...], count: int, risk: float, error: float
     error : float
         $\eta$.
     """
-    powers, least = len(sizes) - 1, math.log(chi2.ppf(risk, df=count)) / 2
+    powers, least = len(sizes) - 1, math.log(least_norm(risk, count))
     slack = math.log(error) + math.log(count) / 2 if error > 0 else -math.inf
     # Divided by the left side, every term falls in the logarithm of lambda: one root.
     terms = [(sizes[-1], powers)] + [(slack + sizes[j - 1], j) for j in range(1, powers + 1)]

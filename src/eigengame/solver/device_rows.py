@@ -98,9 +98,8 @@ def refuse_nonfinite_rows(source: Source, values: jax.Array, begin: int) -> None
     if not np.isfinite(found):
         raise ValueError(
             f"{source.name}: {source.describe_feature(column)} is {found} in row {begin + row}: check the "
-            "network and "
-            'its input, use dtype="float32" if half precision overflows, or leave such rows out with '
-            'nonfinite="skip" (or "zero").'
+            'network and its input, use dtype="float32" if half precision overflows, or leave such rows out with '
+            'nonfinite="skip".'
         )
 
 

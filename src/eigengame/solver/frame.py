@@ -11,13 +11,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 
 from eigengame._system import interrupts
+from eigengame.linalg.library import library_of
 from eigengame.sources import RandomAccess, Source
 
 FAR = 30.0
 """Standard deviations from zero beyond which a mean is subtracted while rows are read."""
+
+FAR_IN_HALF = 1.0
+"""The same for rows that their source rounds to half precision after the subtraction."""
 
 UNSCALED = {np.dtype(np.float32): 16, np.dtype(np.float64): 100}
 """Numbers up to 2 to this power, and down to its inverse, need no unit.
@@ -73,6 +78,16 @@ class Frame:
         origin = 0 if self.origin is None else self.origin
         return np.asarray(mean, np.float64) * self.unit + origin
 
+    def moved(self, mean: np.ndarray, target: Frame) -> np.ndarray:
+        """Convert a mean (d,) from this frame to another one.
+
+        Origins are subtracted from each other first. The difference of close numbers is exact, while the mean in
+        the units of the data loses as many digits as it is far from zero.
+        """
+        here, there = (0 if one.origin is None else one.origin for one in (self, target))
+        step = (here - there) / target.unit
+        return np.asarray(mean, np.float64) * (self.unit / target.unit) + step
+
     def inner(self, mean: np.ndarray) -> np.ndarray:
         """Convert a mean (d,) from the units of the data to this frame."""
         origin = 0 if self.origin is None else self.origin
@@ -103,57 +118,71 @@ def frame_of(
     dtype: Any,
     *,
     center: bool,
+    weights: np.ndarray | None = None,
     columns: tuple[int, int] | None = None,
     of_all: Callable[[np.ndarray], np.ndarray] = lambda own: own,
 ) -> Frame:
-    """Choose the frame from the first rows.
+    """Choose the frame from the first rows with a weight above 0.
 
     If rows are centred, the origin is the mean of the features whose mean is far from zero. Sparse rows have no
-    origin, nor have bytes, whose squares float32 represents. Rows that a network computes, and sources that can be
-    read only once, get the plain frame. If this process reads only some `columns`, `of_all` collects the numbers of
-    all features.
+    origin, nor have bytes, whose squares float32 represents. Sources that can be read only once get the plain
+    frame. If this process reads only some `columns`, `of_all` collects the numbers of all features.
     """
-    if not source.again or (source.on_device and source.slow):
+    if not source.again:
         return Frame()
-    # Rows on a device are copied to the host for this.
     few = min(1024, max(16, 2 ** (18 if source.on_device else 22) // max(source.shape[1], 1)))
-    values = first_rows(source, few, columns)
+    values = first_rows(source, few, columns, weights)
     if values is None:
         return Frame()
     if source.sparse:
         return Frame(None, _unit(np.abs(values.data), dtype))
-    block = np.asarray(values, np.float64)
+    if source.on_device and not center:
+        # Only the largest number is needed: wide rows stay on the device.
+        return Frame(None, _unit(np.asarray(float(jnp.abs(values).max())), dtype))
+    # Rows on a device stay there: only one number of each feature is transferred.
+    wide = jnp.promote_types(values.dtype, jnp.float32) if source.on_device else np.float64
+    block = values.astype(wide) if source.on_device else np.asarray(values, wide)
     small = source.dtype.kind in "ui" and source.dtype.itemsize == 1
-    origin = _far_mean(block, of_all) if center and not small else None
-    if origin is not None and source.dtype.itemsize <= 4 and source.dtype.kind not in "ui":
+    limit = FAR_IN_HALF if source.shifts else FAR
+    origin = _far_mean(block, of_all, limit) if center and not small else None
+    if origin is not None and source.shifts:
+        # Differences of numbers of equal size are exact in half precision.
+        origin = origin.astype(source.dtype).astype(np.float64)
+    elif origin is not None and source.dtype.itemsize <= 4 and source.dtype.kind not in "ui":
         origin = origin.astype(np.float32).astype(np.float64)
     own = slice(*columns) if columns else slice(None)
-    away = block if origin is None else block - origin[own]
-    sizes = of_all(np.abs(away).max(axis=0))
+    away = block if origin is None else block - origin[own].astype(wide)[None, :]
+    sizes = of_all(np.asarray(abs(away).max(axis=0), np.float64))
     if not sizes.any() and isinstance(source, RandomAccess):
         # All of the first rows are equal, and do not show the scale of the others.
-        others = _rows_apart(source, columns) - (0 if origin is None else origin[own])
+        others = _rows_apart(source, columns, weights) - (0 if origin is None else origin[own])
         sizes = of_all(np.abs(others).max(axis=0))
     return Frame(origin, _unit(sizes, dtype))
 
 
-def first_mean(source: Source, frame: Frame) -> np.ndarray:
+def first_mean(source: Source, frame: Frame, weights: np.ndarray | None = None) -> np.ndarray:
     """Return the mean (d,) of the first rows in a frame, a guess of the mean of all rows."""
-    values = first_rows(source, 1024)
+    values = first_rows(source, 1024, weights=weights)
     if values is None:
         return np.zeros(source.shape[1])
     return frame.inner(np.asarray(values.mean(axis=0), np.float64).ravel())
 
 
-def _far_mean(block: np.ndarray, of_all: Callable[[np.ndarray], np.ndarray]) -> np.ndarray | None:
-    """Return the means that are far from zero, and 0 for other features; None if there are none."""
+def _far_mean(
+    block: Any, of_all: Callable[[np.ndarray], np.ndarray], limit: float
+) -> np.ndarray | None:
+    """Return the means that are far from zero, and 0 for other features; None if there are none.
+
+    `limit` is the number of standard deviations beyond which a mean is far.
+    """
     with np.errstate(all="ignore"):
         # Divided by the largest number of each feature, so that squares stay in range.
-        largest = np.abs(block).max(axis=0)
-        scaled = block / np.where(largest > 0, largest, 1)
-        mean, deviation = of_all(scaled.mean(axis=0)), of_all(scaled.std(axis=0))
-        far = (np.abs(mean) > FAR * deviation) & np.isfinite(mean)
-        origin = np.where(far, mean * of_all(largest), 0)
+        sizes = abs(block).max(axis=0)
+        scaled = block / library_of(block).where(sizes > 0, sizes, 1)[None, :]
+        found = (scaled.mean(axis=0), scaled.std(axis=0), sizes)
+        mean, deviation, largest = (of_all(np.asarray(one, np.float64)) for one in found)
+        far = (np.abs(mean) > limit * deviation) & np.isfinite(mean)
+        origin = np.where(far, mean * largest, 0)
     return origin if far.any() else None
 
 
@@ -171,20 +200,40 @@ def _unit(sizes: np.ndarray, dtype: Any) -> float:
     return 1.0 if abs(power) <= UNSCALED[np.dtype(dtype)] else math.ldexp(1.0, power)
 
 
-def _rows_apart(source: RandomAccess, columns: tuple[int, int] | None) -> np.ndarray:
-    """Return some rows over the whole length of a source."""
+def _rows_apart(
+    source: RandomAccess, columns: tuple[int, int] | None, weights: np.ndarray | None
+) -> np.ndarray:
+    """Return some rows over the whole length of a source, of those with a weight above 0."""
     n, d = source.shape
     assert n is not None
-    places = np.unique(np.linspace(0, n - 1, 64).astype(int)).tolist()
-    found = [source.read_columns(one, one + 1, *(columns or (0, d))) for one in places]
+    counted = np.arange(n) if weights is None else np.flatnonzero(weights)
+    places = counted[np.unique(np.linspace(0, len(counted) - 1, 64).astype(int))]
+    found = [source.read_columns(one, one + 1, *(columns or (0, d))) for one in places.tolist()]
     return np.concatenate([np.asarray(one, np.float64) for one in found])
 
 
-def first_rows(source: Source, count: int, columns: tuple[int, int] | None = None) -> Any:
-    """Return at most `count` of the first rows, or some columns of them; None if there are no rows."""
+def first_rows(
+    source: Source,
+    count: int,
+    columns: tuple[int, int] | None = None,
+    weights: np.ndarray | None = None,
+) -> Any:
+    """Return some of the first rows, or some columns of them; None if there are no rows.
+
+    They are among the `count` rows from the first one with a weight above 0. Rows of weight 0 are left out: they
+    may contain anything, such as a code for missing values.
+    """
+    start = 0 if weights is None else int(np.argmax(weights > 0))
+    own = None
     if columns is not None and isinstance(source, RandomAccess) and source.shape[0] is not None:
-        return source.read_columns(0, min(count, source.shape[0]), *columns)
-    block = next(interrupts.drawn(source.blocks(0, count)), None)
-    if block is None:
-        return None
-    return block.values if columns is None else block.values[:, slice(*columns)]
+        values = source.read_columns(start, min(start + count, source.shape[0]), *columns)
+    else:
+        block = next(interrupts.drawn(source.blocks(start, count)), None)
+        if block is None:
+            return None
+        values, own = block.values, block.weights
+        values = values if columns is None else values[:, slice(*columns)]
+    counted = np.ones(values.shape[0], bool) if own is None else np.asarray(own) > 0
+    if weights is not None:
+        counted &= weights[start : start + len(counted)] > 0
+    return values if counted.all() or not counted.any() else values[counted]

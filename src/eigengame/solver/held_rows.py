@@ -16,7 +16,7 @@ from eigengame.game.sparse_rows import SparseRows
 from eigengame.solver.passes import Passes, SourcePasses
 from eigengame.solver.raw_rows import RawRows
 
-PANEL_BYTES = {False: 2**27, True: 2**31}
+PANEL_BYTES = {False: 2**24, True: 2**31}
 """Bytes of a panel of columns in float64, on a host and on a device with memory of its own."""
 
 
@@ -67,7 +67,7 @@ class HeldRows:
         source, batches = passes.source, passes.batches
         # Rows on a device keep their precision only if nothing is computed with them: weights and origins would be
         # applied in that of the fit.
-        as_given = source.on_device and batches.weights is None and batches.frame.plain
+        as_given = source.on_device and batches.weights is None and batches.as_given
         batches = batches if as_given else batches.in_float64(None)
         # Without checkpoints, which would store the data itself.
         reading = SourcePasses(batches, passes.watchers, passes.record)

@@ -1,8 +1,9 @@
-r"""The start of a refinement of sparse rows in memory: eigenvectors by ARPACK, which SciPy has.
+r"""The start of a refinement of sparse rows in memory: eigenvectors by Lanczos' method.
 
-A product with sparse rows costs so little that Lanczos' method, which multiplies one vector at a time, finds the
-players faster than a game of blocks. What it finds is measured and certified as other players are, so nothing
-depends on its convergence. It works on the inner products of the rows or of the features, whichever are fewer.
+A product with sparse rows costs so little that Lanczos' method, which multiplies few vectors at a time, finds the
+players faster than a game with all of them. What it finds is measured and certified as other players are, so
+nothing depends on its convergence. It works on the inner products of the rows or of the features, whichever are
+fewer.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import numpy as np
 from eigengame._system.blas_threads import all_blas_threads
 from eigengame.solver.centred_rows import CentredRows, centred_rows, largest_by_lanczos
 from eigengame.solver.exact_stream import exact_probes, exact_stream
+from eigengame.solver.float64_products import orthonormal
 from eigengame.solver.held_rows import HeldRows
 from eigengame.solver.passes import Passes
 from eigengame.solver.plan import Plan
@@ -22,7 +24,7 @@ from eigengame.solver.stream import Stream
 def lanczos_stream(plan: Plan, passes: Passes) -> tuple[Stream, np.ndarray] | None:
     """Read all rows once, and return a stream of their first K eigenvectors, and these in float64, shape (K, d).
 
-    None if ARPACK does not converge, or if the stream is too large.
+    None if it does not converge, or if the stream is too large.
     """
     options = plan.options
     held = HeldRows.read(passes)
@@ -46,11 +48,11 @@ def _largest(rows: CentredRows, count: int, seed: int) -> tuple[np.ndarray, np.n
     if count >= min(n, d):
         return None
 
-    def by_rows(vector: np.ndarray) -> np.ndarray:
-        return rows.scores(rows.directions(np.reshape(vector, (n, 1))))[:, 0]
+    def by_rows(vectors: np.ndarray) -> np.ndarray:
+        return rows.scores(rows.directions(vectors))
 
-    def by_features(vector: np.ndarray) -> np.ndarray:
-        return rows.directions(rows.scores(np.reshape(vector, (1, d))))[0]
+    def by_features(vectors: np.ndarray) -> np.ndarray:
+        return rows.directions(rows.scores(vectors.T)).T
 
     found = largest_by_lanczos(by_rows if n < d else by_features, min(n, d), count, seed + 1)
     if found is None:
@@ -58,9 +60,6 @@ def _largest(rows: CentredRows, count: int, seed: int) -> tuple[np.ndarray, np.n
     values, vectors = found
     if n < d:
         vectors = rows.directions(np.ascontiguousarray(vectors.T))
-    # Directions of no variance are rounding, which QR replaces by others.
+    # Directions of no variance are rounding, which `orthonormal` replaces by others.
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    vectors = vectors / np.where(lengths > 0, lengths, 1)
-    factor, corner = np.linalg.qr(vectors.T)
-    turned = (factor * np.where(np.diag(corner) < 0, -1, 1)).T
-    return np.maximum(values, 0), np.ascontiguousarray(turned)
+    return np.maximum(values, 0), orthonormal(vectors / np.where(lengths > 0, lengths, 1))

@@ -14,6 +14,9 @@ from eigengame.sharding.placement import ONE_DEVICE, Placement
 from eigengame.solver.krylov_space import most_directions
 from eigengame.solver.probes import LARGEST_DEGREE
 
+LITTLE = 2**24
+"""Bytes that are always free."""
+
 CERTIFIED_FEATURES = 2**17
 """Features of a block of arrays in float64, from which one pass is certified."""
 
@@ -180,8 +183,8 @@ def refuse_unless_fits(
     # A device without memory of its own shares that of the host.
     shared = memory.total + here if jax.devices()[0].platform == "cpu" else memory.total
     for needed, free_bytes in ((shared, available), (here, free_memory)):
-        # Without need of memory nothing is measured: that takes time in a stream of small batches.
-        free = free_bytes() if needed else None
+        # For little memory nothing is measured: that takes time in a stream of small batches.
+        free = free_bytes() if needed > LITTLE else None
         if free is not None and needed > free:
             fewer = (
                 ", fewer probes or passes (such as passes=4)"

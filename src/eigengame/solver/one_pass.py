@@ -27,17 +27,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 
 import numpy as np
-from scipy.stats import chi2
 
 from eigengame.metrics import streak_of
 from eigengame.sharding.gather import any_distributed, gather
 from eigengame.solver.certificate import Certificate
 from eigengame.solver.goal import RISK
 from eigengame.solver.probe_products import probe_error, probe_products
-from eigengame.solver.probes import ProbeImages
+from eigengame.solver.probes import ProbeImages, least_norm, spectral_norm
 from eigengame.solver.stream import Stream, estimate
 
 SHARES = 4
@@ -87,38 +86,38 @@ class OnePassBlock:
         each = self._least(self.count, len(self.strengths))
         return (np.linalg.norm(self.seen, axis=0) + self.errors) / each
 
-    def coupling(self, group: slice = slice(None)) -> float:
-        r"""Return a bound on $\|EV_C^\top\|$ for a group of neighbours; by default for all players."""
-        events = 1 if group == slice(None) else len(self.strengths) ** 2
+    @cached_property
+    def coupling(self) -> float:
+        r"""$\epsilon$."""
+        return self._coupling(slice(None), 1)
+
+    def coupling_of(self, group: slice) -> float:
+        r"""Return a bound on $\|EV_C^\top\|$ for a group of neighbours."""
+        return self._coupling(group, len(self.strengths) ** 2)
+
+    def _coupling(self, group: slice, events: int) -> float:
+        """Return a bound for a group, one of several."""
         error = float(np.linalg.norm(self.errors[group]))
-        return (float(np.linalg.norm(self.seen[:, group], 2)) + error) / self._least(
-            self.count, events
-        )
+        return (spectral_norm(self.seen[:, group].T) + error) / self._least(self.count, events)
 
     @cached_property
     def level(self) -> float:
         r"""$\mu$; 0 if the players span the whole space."""
         if self.whole:
             return 0.0
-        slack = float(np.linalg.norm(self.shares, 2)) * self.coupling()
-        norm = float(np.linalg.norm(self.outside, 2)) + self.outside_error
+        slack = spectral_norm(self.shares.T) * self.coupling
+        norm = spectral_norm(self.outside) + self.outside_error
         level = (norm + slack) / self._least(self.count, 2)
         free = self.count - self.shares.shape[1]
         if free > 0:
             turn = np.linalg.qr(self.shares, mode="complete")[0][:, -free:]
-            norm = float(np.linalg.norm(turn.T @ self.outside, 2)) + self.outside_error
+            norm = spectral_norm(turn.T @ self.outside) + self.outside_error
             level = min(level, norm / self._least(free, 2))
         return level
 
     def _least(self, degrees: int, events: int) -> float:
         """Return the least norm of a Gaussian vector, for one of several events of one kind."""
-        return _least_norm(self.risk / SHARES / events, degrees)
-
-
-@cache
-def _least_norm(risk: float, degrees: int) -> float:
-    """Return the norm that a Gaussian vector exceeds with probability `1 - risk`. It takes SciPy 0.1 ms."""
-    return math.sqrt(chi2.ppf(risk, df=degrees))
+        return least_norm(self.risk / SHARES / events, degrees)
 
 
 def one_pass_angles(block: OnePassBlock, k: int) -> np.ndarray:
@@ -154,7 +153,7 @@ def _separations(block: OnePassBlock) -> Iterator[tuple[float, list[tuple[slice,
     Yields $b$, and groups of these players with disjoint enclosures, each with the half width of these.
     """
     s, residual = block.strengths, block.residuals
-    coupling, level = block.coupling(), block.level
+    coupling, level = block.coupling, block.level
     for count in range(1, len(s) + 1):
         below = s[count] if count < len(s) else -math.inf
         rest = max(below, level + coupling) + coupling
@@ -177,7 +176,7 @@ def _disjoint(block: OnePassBlock, residual: np.ndarray, count: int) -> list[tup
             place += 1
             continue
         joined = slice(one.start, other.stop)
-        groups[place : place + 2] = [(joined, block.coupling(joined))]
+        groups[place : place + 2] = [(joined, block.coupling_of(joined))]
         place = max(place - 1, 0)
     return groups
 
@@ -218,7 +217,7 @@ def one_pass_certificate(stream: Stream, scale: float) -> Certificate:
         probes=block.count,
         powers=1,
         estimate=np.minimum(_estimates(block, k) + tilt, math.pi / 2),
-        coupling=block.coupling() / scale,
+        coupling=block.coupling / scale,
         separated=separated(block),
     )
 

@@ -74,11 +74,16 @@ class Outcome:
         The algorithm that ran.
     passes : int
         Times that the data was read: passes of a fit, rounds of `play`.
+    rounding : str or None
+        How numbers of the data were rounded to half precision, for example "bfloat16, centred first": an origin
+        near the mean was subtracted before. "bfloat16 by the network" were computed in half precision. None for
+        data that was not rounded.
     """
 
     status: Status
     route: str
     passes: int
+    rounding: str | None = None
 
     @property
     def advice(self) -> str:
@@ -92,4 +97,5 @@ class Outcome:
 
     def __str__(self) -> str:
         plural = "pass" if self.passes == 1 else "passes"
-        return f"{self.status} ({self.route}, {self.passes} {plural})"
+        rounding = "" if self.rounding is None else f", {self.rounding}"
+        return f"{self.status} ({self.route}, {self.passes} {plural}{rounding})"

@@ -148,7 +148,9 @@ def make_plan(
     fallback = None
     if route in REFINED and options.automatic and options.passes > 1:
         fallback = fallback_route(problem.algorithm, source, rows, forget=forget, shared=shared)
-    carried = route == "remembered" and not remote and (frame or Frame()).plain
+    # A source that subtracts the origin itself gives rows in a plain frame.
+    as_given = frame is None or (frame.unit == 1 and (frame.origin is None or source.shifts))
+    carried = route == "remembered" and not remote and as_given
     carried = carried and _kernels_apply(problem, players, batch, placement)
     space: Space = CARRIED if carried else "score"
     if not carried and not source.sparse and cheaper_in_gram_space(batch, players, d):
@@ -268,11 +270,12 @@ def _frame(problem: Problem, placement: Placement) -> Frame:
     source, options, d = problem.source, problem.options, problem.source.shape[1]
     own = placement.local_columns(d)
     if own == (0, d):
-        return frame_of(source, options.dtype, center=options.center)
+        return frame_of(source, options.dtype, center=options.center, weights=problem.weights)
     return frame_of(
         source,
         options.dtype,
         center=options.center,
+        weights=problem.weights,
         columns=own,
         of_all=lambda values: placement.gathered_features(values, d),
     )

@@ -52,6 +52,12 @@ def draw_probes(seed: int, count: int, d: int) -> np.ndarray:
     return np.random.default_rng([STREAM, seed]).standard_normal((count, d))
 
 
+@cache
+def least_norm(risk: float, degrees: int) -> float:
+    """Return the norm that a Gaussian vector exceeds with probability `1 - risk`. It takes SciPy 0.1 ms."""
+    return math.sqrt(chi2.ppf(risk, df=degrees))
+
+
 class ProbeImages(NamedTuple):
     """Probes (r, d), their products with M (r, d) from the first pass, and a bound on the error of the products."""
 
@@ -171,7 +177,7 @@ class Probes:
         if self.powers == 0 or (self.shares is not None and not self.residuals):
             return math.inf
         scale = spectral_norm(self._exact(1)[0])
-        least = math.sqrt(chi2.ppf(risk, df=self.count))
+        least = least_norm(risk, self.count)
         if scale == 0:
             return self.errors[1] / least * self.unit
         norms = _Norms.of(self, scale)

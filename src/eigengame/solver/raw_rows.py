@@ -47,17 +47,24 @@ class RawRows:
             return DenseRows(weighted, self.roots)
         return ShardedRows(weighted, self.roots, mesh=self.mesh)
 
-    def on_host(self) -> np.ndarray:
-        """Return the rows as `widened` has them, as an array of NumPy (m, d): nothing is compiled."""
-        values, roots, origin = (np.asarray(one) for one in (self.values, self.roots, self.origin))
-        values, unit = values.astype(np.float64), float(self.unit)
+    def on_host(self, part: slice = slice(None)) -> tuple[np.ndarray, np.ndarray]:
+        """Return rows as `widened` has them and the roots of their weights, as arrays of NumPy.
+
+        Nothing is compiled.
+        """
+        values = np.asarray(self.values)[part].astype(np.float64)
+        roots, origin, unit = (
+            np.asarray(self.roots)[part],
+            np.asarray(self.origin),
+            float(self.unit),
+        )
         if origin.any():
             values -= origin
         if unit != 1:
             values /= unit
         if (roots != 1).any():
             values *= roots[:, None]
-        return values
+        return values, roots
 
     def groups(self, size: int) -> RawRows:
         """Return the rows in groups of at most `size`, along a new first axis."""

@@ -36,6 +36,7 @@ from eigengame.solver.options import REFINED_PROBES
 from eigengame.solver.outcome import Outcome, Status
 from eigengame.solver.probes import ProbeImages, Probes, draw_probes
 from eigengame.solver.refine_on_device import Refinement, refine_on_device
+from eigengame.solver.small_products import SmallProducts, small_products
 
 WIDE = 2**20
 """Size of players from which products on the host use all threads."""
@@ -63,6 +64,10 @@ class _Step(NamedTuple):
         Whether passes are in float64.
     look : int
         Number of times that probes were drawn. Each has a share of the risk, and all shares add up to the risk.
+    measured : SmallProducts, optional
+        Of the directions of the space, from the certificate.
+    settled : bool
+        Whether the residuals of the players are rounding, so that passes multiply the probes only.
     """
 
     space: KrylovSpace
@@ -70,6 +75,8 @@ class _Step(NamedTuple):
     certificate: Certificate
     precise: bool
     look: int = 1
+    measured: SmallProducts | None = None
+    settled: bool = False
 
 
 def refine(
@@ -132,7 +139,7 @@ def _refine_on_host(
 def _players_of(now: _Step, count: int) -> _Step:
     """Return a step with a copy of its players only: it may outlive the space, which takes much memory."""
     players = KrylovSpace(*(part[:count].copy() for part in now.space))
-    return now._replace(space=players, probes=None)
+    return now._replace(space=players, probes=None, measured=None)
 
 
 def _begin(
@@ -148,7 +155,7 @@ def _begin(
         precise = bool((least[: goal.determined] > ROOM * goal.tol).any())
     if not precise:
         start = rounded_to(start, goal.dtype)
-    fixed = float64.orthonormal(start)
+    fixed = start if precise else float64.orthonormal(start)
     probes = None
     if count < d:
         unit = _unit(goal, d)
@@ -162,7 +169,9 @@ def _begin(
     space = krylov_space(*found)
     if probes is not None:
         probes = _multiplied(probes, others, space).with_space(space)
-    return _Step(space, probes, _certified(goal, space, probes, count, 1), precise)
+    measured = small_products(*space[:2])
+    certified = _certified(goal, space, probes, count, 1, measured)
+    return _Step(space, probes, certified, precise, measured=measured)
 
 
 def _next(goal: Goal, now: _Step, count: int) -> _Step:
@@ -178,6 +187,8 @@ def _next(goal: Goal, now: _Step, count: int) -> _Step:
         assert probes is not None
         directions = _together(space.directions[:count], probes.players)
         precise = True
+    elif now.settled:
+        directions = space.directions[:0]
     else:
         directions = fresh_directions(space, count)
         if not precise:
@@ -186,14 +197,18 @@ def _next(goal: Goal, now: _Step, count: int) -> _Step:
     powered = None if probes is None or probes.complete else probes
     block = directions if powered is None else np.concatenate([directions, powered.block()])
     found, others = multiply(goal, block, precise=precise).split(len(directions))
-    space = krylov_space(*found) if again else extended(space, *found)
+    measured, settled = now.measured, not len(directions)
+    if not settled:
+        space, measured = krylov_space(*found) if again else extended(space, *found), None
     if probes is not None:
         probes = (probes if powered is None else _multiplied(powered, others, space)).with_space(
             space
         )
         if len(space.directions) > most_directions(count, directions.shape[1]):
-            space = truncated(space, probes.players, 2 * count)
-    return _Step(space, probes, _certified(goal, space, probes, count, look), precise, look)
+            space, measured = truncated(space, probes.players, 2 * count), None
+    measured = small_products(*space[:2]) if measured is None else measured
+    certified = _certified(goal, space, probes, count, look, measured)
+    return _Step(space, probes, certified, precise, look, measured, settled)
 
 
 def _leave_out_too_much(probes: Probes, space: KrylovSpace, k: int) -> bool:
@@ -225,7 +240,7 @@ def measured_players(goal: Goal, players: np.ndarray) -> Certificate:
             break
         found = multiply(goal, probes.block(), precise=True, task="probes")
         probes, used = _multiplied(probes, found, now.space), used + 1
-        after = _certified(goal, now.space, probes, count, 1)
+        after = _certified(goal, now.space, probes, count, 1, now.measured)
         done = after.level > 0.98 * now.certificate.level
         now = now._replace(probes=probes, certificate=after)
         if done:
@@ -266,7 +281,12 @@ def _rounding_is_too_large(goal: Goal, now: _Step) -> bool:
 
 
 def _certified(
-    goal: Goal, space: KrylovSpace, probes: Probes | None, count: int, look: int
+    goal: Goal,
+    space: KrylovSpace,
+    probes: Probes | None,
+    count: int,
+    look: int,
+    measured: SmallProducts | None,
 ) -> Certificate:
     """Return the certificate of the components as they are stored."""
     level = (
@@ -282,7 +302,13 @@ def _certified(
         "tol": goal.tol,
     }
     found = certificate(
-        *space[:2], goal.k, floor=space.sums, scores=space.scores, level=level, **options
+        *space[:2],
+        goal.k,
+        floor=space.sums,
+        scores=space.scores,
+        level=level,
+        measured=measured,
+        **options,
     )
     if count < len(space.directions) and math.isfinite(level):
         part = space.first(count)

@@ -123,7 +123,8 @@ def _cheapest(
         return REMEMBERED
     # The inner products take n^2 d once. Rows that a network computes cost more than these. Data with few rows
     # often has a flat spectrum, which takes many passes.
-    most = MOST_SOLVED if source.on_device and source.slow else AUTO_PASSES * 3 * players
+    computed = source.on_device and not source.views
+    most = MOST_SOLVED if computed else AUTO_PASSES * 3 * players
     small = not source.sparse and (cheap or rows**2 * d + EIGENPROBLEM * rows**3 <= START_UP)
     return ROW_GRAM if (rows <= most or small) and _solvable(rows) else REMEMBERED
 

@@ -268,8 +268,8 @@ def _largest(gram: RowGram, count: int) -> tuple[np.ndarray, np.ndarray]:
     n, rows = len(gram.matrix), gram.sparse
     if rows is not None and FEW * count < n:
 
-        def product(vector: np.ndarray) -> np.ndarray:
-            return rows.scores(rows.directions(np.reshape(vector, (n, 1))))[:, 0]
+        def product(vectors: np.ndarray) -> np.ndarray:
+            return rows.scores(rows.directions(vectors))
 
         found = largest_by_lanczos(product, n, count)
         if found is not None:

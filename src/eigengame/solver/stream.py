@@ -119,7 +119,7 @@ def reframed(stream: Stream, frame: Frame, target: Frame) -> Stream:
         )
 
     def mean_of(mean: jax.Array) -> jax.Array:
-        moved = target.inner(frame.outer(np.asarray(mean)))
+        moved = frame.moved(np.asarray(mean), target)
         return jnp.asarray(moved, mean.dtype)
 
     memory = memory._replace(strengths=memory.strengths * factor**2, mean=mean_of(memory.mean))
@@ -141,7 +141,7 @@ def without_spread(stream: Stream) -> bool:
 def reframed_mean(stream: Stream, frame: Frame, target: Frame) -> Stream:
     """Version of `reframed` for a stream of centred rows without spread: only its mean is converted."""
     memory, moments = stream.state.memory, stream.moments
-    mean = target.inner(frame.outer(np.asarray(moments.mean)))
+    mean = frame.moved(np.asarray(moments.mean), target)
     moved = jnp.asarray(mean, moments.mean.dtype)
     state = stream.state._replace(memory=memory._replace(mean=moved))
     probes = stream.probes

@@ -109,8 +109,7 @@ def take(
     return _after(stream._replace(probes=probes), state, moments, count, lambda: components)
 
 
-@partial(jit_without_autotune, static_argnums=(0, 1))
-def _step(
+def play_batch(
     game: Remembered,
     placement: Placement,
     rows: Any,
@@ -118,7 +117,7 @@ def _step(
     moments: Moments,
     probes: ProbeSums | None,
 ) -> tuple[RememberedState, Moments, ProbeSums | None, jax.Array]:
-    """Return state, moments, probes and components after one batch. Compiled once for each shape."""
+    """Return state, moments, probes and components after one batch."""
     counted = rows
     if game.forget != 1:
         counted, keep = game.fade(rows, moments.weight.dtype)
@@ -132,6 +131,10 @@ def _step(
     state, _ = game.update(rows, state)
     state = placement.constrain_state(state)
     return state, kept_moments(moments, placement), probes, game.components(state)
+
+
+_step = jit_without_autotune(play_batch, static_argnums=(0, 1))
+"""`play_batch`, compiled once for each shape."""
 
 
 def _step_on_host(

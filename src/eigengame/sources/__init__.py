@@ -44,6 +44,9 @@ FILES = {
     ".hdf5": "hdf5:open_hdf5",
     ".h5ad": "anndata:open_h5ad",
     ".zarr": "zarr_store:open_zarr",
+    ".nc": "fields:open_netcdf",
+    ".nc4": "fields:open_netcdf",
+    ".cdf": "fields:open_netcdf",
     ".parquet": "columnar:open_parquet",
     ".arrow": "columnar:open_arrow",
     ".feather": "columnar:open_arrow",
@@ -68,6 +71,7 @@ OBJECTS = {
     "h5py": "hdf5:from_dataset",
     "zarr": "zarr_store:from_array",
     "anndata": "anndata:from_anndata",
+    "xarray": "fields:from_xarray",
     "torch": "torch.data:from_torch",
     "jax": "arrays:from_jax",
     "jaxlib": "arrays:from_jax",
@@ -175,6 +179,12 @@ def is_table(path: str | os.PathLike[str]) -> bool:
     """Return whether a path has the ending of a table, whose columns can be chosen by name."""
     opener = _opener_of(os.fspath(path))
     return opener is not None and opener.startswith(("columnar:", "csv:"))
+
+
+def is_netcdf(path: str | os.PathLike[str]) -> bool:
+    """Return whether a path has the ending of a netCDF file."""
+    opener = _opener_of(os.fspath(path))
+    return opener is not None and opener.startswith("fields:")
 
 
 def is_paths(data: Any) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from eigengame.sources._grid import Grid
 from eigengame.sources._layers import Layers
 
 Values = Any
@@ -18,6 +19,9 @@ Values = Any
 
 DEVICE_BUFFERS = 3
 """Blocks of an on-device source that exist at the same time: one being written, two being read."""
+
+MAIN_LAYER = "X"
+"""Layer of AnnData that is read by default."""
 
 MAX_OPTION_LENGTH = 200
 """Options with a longer text are shortened to a digest in a fingerprint."""
@@ -108,6 +112,10 @@ class Source(abc.ABC):
         Reads what `row_ids` returns.
     coordinates : mapping, optional
         For maps: "latitude" and "longitude" in the order of the axes of an image, in degrees.
+    layer : str, optional
+        For AnnData: name of the layer that is read, "raw" or "X".
+    grid : Grid, optional
+        For fields: dimensions and coordinates of the features.
     opened_from : tuple of (str, dict), optional
         Path and options that the source was opened with. If set, the source is pickled as these two, and
         the receiving process opens the path itself.
@@ -121,6 +129,10 @@ class Source(abc.ABC):
         Preferred number of rows per block, for example the batch size of a data loader.
     layers : Layers, optional
         Positions of a network's layers in a row.
+    uncentered : bool
+        Whether the second moment of the rows about zero is meant, so that fits with ``center=True`` are refused.
+    shifts : bool
+        Whether the source rounds numbers to half precision, and can subtract an origin before it does (`about`).
     """
 
     name: str = "data"
@@ -136,11 +148,15 @@ class Source(abc.ABC):
     image_shape: tuple[int, int, int] | None = None
     read_row_ids: Callable[[], Sequence[str] | None] | None = None
     coordinates: Mapping[str, np.ndarray] | None = None
+    layer: str | None = None
+    grid: Grid | None = None
     opened_from: tuple[str, dict[str, Any]] | None = None
     given_path: str | None = None
     on_device: bool = False
     block_rows: int | None = None
     layers: Layers | None = None
+    uncentered: bool = False
+    shifts: bool = False
 
     @abc.abstractmethod
     def blocks(self, start: int, size: int) -> Iterator[Block]:
@@ -187,6 +203,28 @@ class Source(abc.ABC):
         Sources that only read numbers return themselves.
         """
         return self
+
+    def for_worker(self) -> Source:
+        """Return the source as a task on a worker of Dask reads it."""
+        return self
+
+    def cell_weights(self, weights: Any) -> np.ndarray | None:
+        """Return one weight for each feature, shape (d,), from the weights of a field; None for other data."""
+        return None
+
+    def about(self, origin: np.ndarray) -> Source:
+        """Return a source of the same rows minus an origin (d,), subtracted before numbers are rounded.
+
+        Only sources with `shifts` have it.
+        """
+        raise NotImplementedError(f"{type(self).__name__} cannot subtract an origin.")
+
+    def rounding(self, *, centred: bool) -> str | None:
+        """Return how the source rounds numbers to half precision; None if it does not.
+
+        `centred` is whether an origin near the mean is subtracted before (`about`).
+        """
+        return None
 
     def describe_feature(self, column: int) -> str:
         """Return a short description of a feature for messages."""

@@ -42,6 +42,7 @@ class JaxNetwork:
         self._nonfinite = nonfinite
         self.dtype = _dtype_of(dtype)
         self.layers = Layers()
+        self.computed: set[Any] = set()
         self._leaves: list[int] = []
         self._shapes: list[tuple[int, ...]] = []
         self._example: Any = None
@@ -49,7 +50,7 @@ class JaxNetwork:
 
     def find_layers(self, first: Any) -> Layers:
         """Return the outputs in the order of the tree, from their shapes for two rows."""
-        example = self._to_arrays(slice_rows(first, 0, 2))
+        example = self.to_arrays(slice_rows(first, 0, 2))
         count = row_count(example, self.name)
         self._example = example
         try:
@@ -78,6 +79,7 @@ class JaxNetwork:
                 f"{self.name} returns no arrays: return the arrays that are the features."
             )
         self._leaves = [i for i, _, _ in kept]
+        self.computed = {leaf.dtype for _, _, leaf in kept}
         self._shapes = [array.shape[1:] for array in arrays_of(example)]
         self.layers = Layers.of((name, leaf.shape[1:], False) for _, name, leaf in kept)
         return self.layers
@@ -91,14 +93,17 @@ class JaxNetwork:
             )
         return self.layers
 
-    def blocks(self, batches: Iterator[Any], size: int, row: int) -> Iterator[Block]:
-        """Yield the outputs for batches that begin at `row`, in blocks of `size` rows."""
+    def blocks(
+        self, batches: Iterator[Any], size: int, row: int, origin: np.ndarray | None = None
+    ) -> Iterator[Block]:
+        """Yield the outputs for batches that begin at `row`, in blocks of `size` rows, minus an origin (d,)."""
+        there = None if origin is None else jax.device_put(np.asarray(origin, np.float32))
         for inputs in self._rechunk(batches, size, row):
             count = row_count(inputs, self.name)
             missing = size - count
             if missing:
-                inputs = map_arrays(inputs, partial(_pad, missing=missing))
-            values, valid = self._program(inputs)
+                inputs = map_arrays(inputs, partial(pad_rows, missing=missing))
+            values, valid = self._program(inputs, there)
             if missing:
                 values = values[:count]
             weights = np.asarray(valid, float)[:count] if self._nonfinite == "skip" else None
@@ -109,7 +114,7 @@ class JaxNetwork:
         kept: list[Any] = []
         held = 0
         for batch in batches:
-            inputs = self._to_arrays(batch)
+            inputs = self.to_arrays(batch)
             shapes = [array.shape[1:] for array in arrays_of(inputs)]
             if shapes != self._shapes:
                 raise SourceError(
@@ -128,10 +133,22 @@ class JaxNetwork:
         if kept:
             yield _concatenate(kept)
 
-    def _rows(self, inputs: Any) -> tuple[jax.Array, jax.Array]:
-        """Return rows (m, d), and whether each of them is used (m,)."""
+    def outputs(self, inputs: Any) -> list[Any]:
+        """Return the outputs of the layers, each of shape (m, ...)."""
         leaves = jax.tree.leaves(self._function(inputs))
-        parts = [leaves[i].reshape(leaves[i].shape[0], -1).astype(self.dtype) for i in self._leaves]
+        return [leaves[i] for i in self._leaves]
+
+    def _rows(self, inputs: Any, origin: jax.Array | None) -> tuple[jax.Array, jax.Array]:
+        """Return rows (m, d) about an origin (d,), and whether each of them is used (m,)."""
+        parts, begin = [], 0
+        for leaf in self.outputs(inputs):
+            part = leaf.reshape(leaf.shape[0], -1)
+            end = begin + part.shape[1]
+            if origin is not None:
+                wide = jnp.promote_types(part.dtype, jnp.float32)
+                part = part.astype(wide) - origin[None, begin:end]
+            parts.append(part.astype(self.dtype))
+            begin = end
         rows = jnp.concatenate(parts, axis=1)
         if self._nonfinite == "raise":
             return rows, jnp.ones(rows.shape[0], bool)
@@ -141,7 +158,7 @@ class JaxNetwork:
         valid = finite.all(axis=1)
         return jnp.where(valid[:, None], rows, 0), valid
 
-    def _to_arrays(self, batch: Any) -> Any:
+    def to_arrays(self, batch: Any) -> Any:
         """Return a batch with torch tensors converted to arrays."""
         return map_arrays(batch, lambda a: tensor_to_numpy(a) if hasattr(a, "detach") else a)
 
@@ -169,7 +186,7 @@ def _dtype_of(dtype: Any) -> Any:
     return found
 
 
-def _pad(array: Any, missing: int) -> Any:
+def pad_rows(array: Any, missing: int) -> Any:
     """Return an input with its last row repeated `missing` times."""
     return _concatenate([array, *([array[-1:]] * missing)])
 

@@ -18,15 +18,17 @@ class NetworkInputs:
     ----------
     loader : iterable of batches
         Arrays or tensors (m, ...), or tuples, lists or dicts of them.
-    key : int, str or None
-        Part of a batch that is the input of the network; None for all.
+    key : int, str, None or "auto"
+        Part of a batch that is the input of the network; None for all. "auto" is 0, or None for dicts if
+        `whole_dicts`.
     name : str
         Name of the source, for messages.
+    whole_dicts : bool
 
     Attributes
     ----------
-    first : batch
-        Input of the first batch.
+    first_item, first : batch
+        The first batch of the loader, and its part that is the input.
     rows : int or None
         Number of rows of the loader, if known.
     batch_rows : int
@@ -35,13 +37,15 @@ class NetworkInputs:
         Whether the loader can be read more than once.
     """
 
-    def __init__(self, loader: Iterable[Any], key: Any, name: str) -> None:
+    def __init__(
+        self, loader: Iterable[Any], key: Any, name: str, *, whole_dicts: bool = False
+    ) -> None:
         if hasattr(loader, "shape") or not hasattr(loader, "__iter__"):
             raise SourceError(
                 f"{name}: loader is a {type(loader).__name__}: give batches, for example a DataLoader or a "
                 "list of arrays of shape (rows, ...)."
             )
-        self._loader, self._key, self._name = loader, key, name
+        self._loader, self._name = loader, name
         self.again = not isinstance(loader, Iterator)
         iterator = iter(loader)
         try:
@@ -50,7 +54,9 @@ class NetworkInputs:
             raise SourceError(
                 f"{name}: the loader is empty: it ended before the first batch; give some rows."
             ) from None
-        self.first = self._select(seen, 0)
+        whole = whole_dicts and (isinstance(seen, dict) or hasattr(seen, "items"))
+        self.key = (None if whole else 0) if isinstance(key, str) and key == "auto" else key
+        self.first_item, self.first = seen, self._select(seen, 0)
         self.batch_rows = row_count(self.first, name)
         if not self.batch_rows:
             raise SourceError(f"{name}: the first batch of the loader has no rows.")
@@ -66,6 +72,17 @@ class NetworkInputs:
             batches, self._remaining = self._remaining, iter(())
             return self._skip(batches, start)
         return self._skip(self._loader, start)
+
+    def items(self) -> Iterator[tuple[int, Any, Any]]:
+        """Yield for each batch the number of its first input, the batch as the loader gives it, and the input."""
+        batches: Iterable[Any] = self._loader
+        if self._remaining is not None:
+            batches, self._remaining = self._remaining, iter(())
+        number = 0
+        for item in interrupts.drawn(batches):
+            inputs = self._select(item, number)
+            yield number, item, inputs
+            number += row_count(inputs, self._name)
 
     def digest(self) -> str | None:
         """Return a digest of all inputs; None if the next pass may give other ones."""
@@ -95,14 +112,14 @@ class NetworkInputs:
 
     def _select(self, item: Any, row: int) -> Any:
         """Return the part of a batch that is the input of the network."""
-        if self._key is None or not isinstance(item, (tuple, list, dict)):
+        if self.key is None or not isinstance(item, (tuple, list, dict)):
             return item
         try:
-            return item[self._key]
+            return item[self.key]
         except (KeyError, IndexError, TypeError):
             parts = list(item) if isinstance(item, dict) else f"{len(item)} parts"
             raise SourceError(
-                f"{self._name}: the batch at row {row} has {parts}, but key={self._key!r}: give the key of the "
+                f"{self._name}: the batch at row {row} has {parts}, but key={self.key!r}: give the key of the "
                 "network's input, or key=None for all parts."
             ) from None
 

@@ -82,10 +82,12 @@ def to_native(values: np.ndarray) -> np.ndarray:
     return values.astype(values.dtype.newbyteorder("="), copy=False)
 
 
-def choose_array(name: str, found: Mapping[str, ArrayInfo], key: str | None) -> str:
+def choose_array(
+    name: str, found: Mapping[str, ArrayInfo], key: str | None, *, option: str = "key"
+) -> str:
     """Return the key of the array to read: the given one, or the only array with rows of numbers.
 
-    Bounds of grid cells are read only if `key` names them.
+    Bounds of grid cells are read only if `key` names them. `option` is the name of the option that gives the key.
     """
     if key is not None:
         if key.strip("/") in found:
@@ -105,8 +107,8 @@ def choose_array(name: str, found: Mapping[str, ArrayInfo], key: str | None) -> 
         )
     example = (candidates or list(tables))[0]
     raise SourceError(
-        f"{name} has {len(tables)} arrays with rows: choose one, for example by key={example!r} "
-        f"(--key {example}). It contains {list_arrays({**tables, **found})}."
+        f"{name} has {len(tables)} arrays with rows: choose one, for example by {option}={example!r} "
+        f"(--{option} {example}). It contains {list_arrays({**tables, **found})}."
     )
 
 

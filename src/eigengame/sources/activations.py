@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal
 
-from eigengame import _check
+import numpy as np
+
 from eigengame.sources._base import Block, Source, SourceError
 from eigengame.sources._digest import combine_digests
-from eigengame.sources._jax_network import JaxNetwork
+from eigengame.sources._half_precision import describe_rounding
 from eigengame.sources._layers import Layers
 from eigengame.sources._network_inputs import NetworkInputs
-
-POLICIES = ("raise", "skip", "zero")
-"""Policies for non-finite activations."""
+from eigengame.sources._open_network import open_network
+from eigengame.sources._positions import PositionOptions
 
 
 def activations(
@@ -24,15 +24,23 @@ def activations(
     loader: Iterable[Any],
     layers: str | Sequence[str] | Layers | None = None,
     *,
+    rows: Literal["inputs", "tokens", "pixels"] = "inputs",
+    mask: Any = None,
+    output: Any = None,
+    every: int = 1,
+    per_input: int | None = None,
+    seed: int = 0,
+    ids: Any = None,
     dtype: Any = "auto",
+    network_dtype: Any = "auto",
     device: Any = None,
-    key: int | str | None = 0,
+    key: Any = "auto",
     channels_last: bool | Literal["auto"] = "auto",
     nonfinite: Literal["raise", "skip", "zero"] = "raise",
     replay: bool = True,
     name: str | None = None,
 ) -> ActivationsSource:
-    r"""Return the activations of a network as a source: one row per input, layers side by side.
+    r"""Return the activations of a network as a source: one row per input or position, layers side by side.
 
     Rows are computed when they are needed and stay on the device of the network: each batch is written into
     a buffer that JAX reads without a copy. Torch networks run in evaluation and inference mode. The module
@@ -48,18 +56,44 @@ def activations(
         rows in each pass.
     layers : str, sequence of str, Layers or None
         Names or patterns (`conv1`, `layer[1-4].*`) of torch modules, whose outputs are the features; for JAX
-        paths in the tree. `*` does not match a dot, `**` does. By default the blocks of a torch network, or
+        paths in the tree. `*` does not match a dot, `**` does. "residual", "attention" and "mlp" stand for the
+        blocks of a torch transformer, and for these parts of each. By default the blocks of a torch network, or
         all outputs of a function. Give the layers of an earlier source, or `pca.layers_`, to get the same
         features in the same order.
+    rows : {"inputs", "tokens", "pixels"}
+        What a row is: a whole input; a position of an output of shape (inputs, positions, ...); or a position of a
+        feature map, (inputs, channels, height, width) of a torch network or (inputs, height, width, channels) of a
+        JAX function. Layers side by side must have the same positions. Numbers of positions may differ between
+        batches.
+    mask : str, int or callable, optional
+        Key of the mask in a batch, such as "attention_mask", or a function of the batch that returns it: shape
+        (inputs, positions), nonzero where a position is a row. Padding is left out by it.
+    output : int, str or callable, optional
+        Tensor of a torch layer's output that is used, if that is a tuple, a list, a dict or a dataclass: its
+        position, its name, or a function of the output. By default the only tensor; for tokens and pixels, the
+        hidden states of a Hugging Face model or the first element of a tuple.
+    every : int
+        Use each `every`-th of the unmasked positions of an input.
+    per_input : int, optional
+        Largest number of positions of an input, drawn at random.
+    seed : int
+        Seed of these draws. Each input has draws of its own: other batch sizes give the same rows.
+    ids : str, int or callable, optional
+        Key of the token ids in a batch, or a function of the batch, for `tokens()` of the source. By default
+        "input_ids", or the input of the network if that is whole numbers (inputs, positions).
     dtype : {"auto", "float32", "bfloat16", "float16"}
-        Dtype of the rows. In half precision a copy of a torch network runs in that precision too. "auto" is
-        bfloat16 on an accelerator and float32 on a CPU.
+        Dtype of the rows. In half precision a copy of a torch network runs in that precision too, unless its
+        weights have it already. "auto" is bfloat16 on an accelerator and float32 on a CPU.
+    network_dtype : {"auto", "float32", "bfloat16", "float16"}
+        Precision of a torch network. "auto" is `dtype`. With "float32", outputs are rounded to half precision once,
+        after the mean is subtracted: for networks whose means are much larger than the spread of their outputs.
     device : torch device, optional
         Device on which a copy of a torch network runs. Defaults to the device of the network. It must be the
         device that JAX uses.
-    key : int, str or None
+    key : int, str, None or "auto"
         Part of a batch that is the input: 0 for (images, labels), "image" for {"image": images}. None passes
-        the whole batch: tuples as arguments, dicts as keyword arguments.
+        the whole batch: tuples as arguments, dicts as keyword arguments. "auto" is 0, and None for a dict if
+        rows are tokens or pixels.
     channels_last : bool or "auto"
         Whether a copy of a torch network runs with channels last in memory, which is faster for convolutions
         in half precision on a GPU. "auto" does so in this case.
@@ -76,7 +110,8 @@ def activations(
     Returns
     -------
     ActivationsSource
-        Its attribute `layers` has names, shapes and positions; `cut` splits components into layers.
+        Its attribute `layers` has names, shapes and positions; `cut` splits components into layers. With tokens or
+        pixels, ``tokens()`` returns the input, the position and the token id of each row.
 
     Examples
     --------
@@ -86,37 +121,32 @@ def activations(
     >>> source.shape, source.layers.names
     ((8, 4), ['hidden'])
     """
-    _check.one_of("nonfinite", nonfinite, POLICIES)
-    if not isinstance(replay, bool):
-        raise SourceError(f"replay={replay!r}: give True or False.")
-    name = name or f"activations of {getattr(model, '__name__', type(model).__name__)}"
-    patterns = _patterns_of(layers)
-    inputs = NetworkInputs(loader, key, name)
-    if any(kind.__module__.split(".")[0] == "torch" for kind in type(model).__mro__):
-        from eigengame.sources.torch.network import TorchNetwork
-
-        network: Any = TorchNetwork(
-            model,
-            patterns,
-            dtype=dtype,
-            device=device,
-            channels_last=channels_last,
-            nonfinite=nonfinite,
-            replay=replay,
-            name=name,
-        )
-    elif not callable(model):
-        raise SourceError(
-            f"model is a {type(model).__name__}: give a torch Module, or a function of a batch for JAX."
-        )
-    elif device is not None or channels_last is True:
-        raise SourceError(
-            f"device={device!r}, channels_last={channels_last!r}: these options are for torch modules; set the "
-            "device of a JAX function by jax.default_device."
-        )
+    options = PositionOptions(rows, mask, every, per_input, seed)
+    network, inputs, name = open_network(
+        model,
+        loader,
+        layers,
+        options,
+        output=output,
+        dtype=dtype,
+        network_dtype=network_dtype,
+        device=device,
+        key=key,
+        channels_last=channels_last,
+        nonfinite=nonfinite,
+        replay=replay,
+        name=name,
+    )
+    if rows == "inputs":
+        if ids is not None:
+            raise SourceError(
+                "ids= is for rows='tokens': give it with rows='tokens', or leave it out."
+            )
+        source = ActivationsSource(network, inputs, name)
     else:
-        network = JaxNetwork(model, patterns, dtype=dtype, nonfinite=nonfinite, name=name)
-    source = ActivationsSource(network, inputs, name)
+        from eigengame.sources.position_source import PositionSource
+
+        source = PositionSource(network, inputs, name, options, ids)
     if isinstance(layers, Layers):
         source.use_layers(layers)
     return source
@@ -137,20 +167,44 @@ class ActivationsSource(Source):
 
     def __init__(self, network: Any, inputs: NetworkInputs, name: str) -> None:
         self.name, self._network, self._inputs = name, network, inputs
-        self.layers = network.find_layers(inputs.first)
+        self.layers = self._find_layers()
         self.shape = (inputs.rows, self.layers.width)
         self.dtype, self.again, self.block_rows = network.dtype, inputs.again, inputs.batch_rows
+        # Float32 rows are exact enough about any origin.
+        self.shifts = self.dtype.itemsize == 2
+        self._origin: np.ndarray | None = None
         self._started = False
+
+    def _find_layers(self) -> Layers:
+        found: Layers = self._network.find_layers(self._inputs.first)
+        return found
 
     def blocks(self, start: int, size: int) -> Iterator[Block]:
         """Yield the rows from `start` on in blocks of `size` rows. Earlier rows are not computed."""
+        self._begin()
+        return self._blocks(start, size)
+
+    def _begin(self) -> None:
+        """Raise if the loader cannot be read again."""
         if self._started and not self.again:
             raise SourceError(
                 f"{self.name}: the loader can be read once, and was read already: give a DataLoader, or a "
                 "list of batches."
             )
         self._started = True
-        return self._network.blocks(self._inputs.batches(start), size, start)
+
+    def _blocks(self, start: int, size: int) -> Iterator[Block]:
+        return self._network.blocks(self._inputs.batches(start), size, start, self._origin)
+
+    def about(self, origin: np.ndarray) -> ActivationsSource:
+        """Return a source of the same rows minus an origin (d,), subtracted before outputs are rounded."""
+        shifted = copy.copy(self)
+        shifted._origin = origin
+        return shifted
+
+    def rounding(self, *, centred: bool) -> str | None:
+        """Return how outputs are rounded to half precision, by the network or for the rows; else None."""
+        return describe_rounding(self._network.computed, self.dtype, centred=centred)
 
     def use_layers(self, wanted: Layers) -> None:
         """Arrange the features as in an earlier source; raise if the shapes of the layers differ."""
@@ -187,16 +241,3 @@ class ActivationsSource(Source):
         """Return a digest of the network and all inputs; None if one of them is unknown."""
         network = self._network.digest()
         return None if network is None else combine_digests([network, self._inputs.digest()])
-
-
-def _patterns_of(layers: Any) -> list[str] | None:
-    """Return names and patterns as a list; None for all layers."""
-    if layers is None:
-        return None
-    if isinstance(layers, Layers):
-        # The suffix of the second and later runs of a module is not part of its name.
-        return list(dict.fromkeys(re.sub(r":\d+$", "", name) for name in layers.names))
-    names = [layers] if isinstance(layers, str) else list(layers)
-    if not all(isinstance(one, str) for one in names):
-        raise SourceError(f"layers={layers!r}: give names or patterns of layers.")
-    return names

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from eigengame.sources._base import Source, SourceError, list_items, one_line
+from eigengame.sources._anndata_tables import index_names
+from eigengame.sources._base import MAIN_LAYER, Source, SourceError, list_items, one_line
 from eigengame.sources._hdf5_file import (
     SPARSE,
     decode_string,
-    decode_strings,
     explain_damage,
     open_file,
 )
@@ -30,6 +30,9 @@ from eigengame.sources.sparse import SparseSource
 
 RAW = "raw"
 """Name of the layer that means `raw.X`, if no layer has that name."""
+
+VAR = {"raw/X": "raw/var", "raw.X": "raw.var"}
+"""Tables of genes of the places of `raw.X`, the second of files from before 2019."""
 
 
 def open_h5ad(
@@ -45,7 +48,7 @@ def open_h5ad(
     ----------
     path : path or address
     layer : str, optional
-        Name of a layer; "raw" means `raw.X`. Defaults to X.
+        Name of a layer; "raw" means `raw.X`, and "X" means X, the default.
     name : str, optional
     external, max_bytes
         As in `open_hdf5`. `max_bytes` also limits a matrix that is stored by columns.
@@ -59,13 +62,14 @@ def open_h5ad(
     with open_file(found) as file, explain_damage(found):
         key, names = _layer_key(file, layer, found, external), None
         node = find(file, key, external=external, members=SPARSE)
-        table = f"{RAW}/var" if key.startswith(f"{RAW}/") else "var"
+        table = VAR.get(key, "var")
         if find(file, table, external=external) is not None:
             names = index_names(file, table, external)
         opener = functools.partial(open_file, found, key, external=external)
         source = _from_node(node, opener, name or f"{found}:{key}", found, max_bytes)
         if find(file, "obs", external=external) is not None:
             source.read_row_ids = functools.partial(_cell_names, found, external)
+    source.layer = MAIN_LAYER if layer is None else layer
     return _set_names(source, names)
 
 
@@ -76,11 +80,12 @@ def from_anndata(data: Any, layer: str | None = None, name: str | None = None) -
     ----------
     data : AnnData
     layer : str, optional
-        Name of a layer; "raw" means `raw.X`. Defaults to X.
+        Name of a layer; "raw" means `raw.X`, and "X" means X, the default.
     name : str, optional
     """
     source = _from_object(data, layer, name)
     source.read_row_ids = functools.partial(_as_texts, data.obs_names)
+    source.layer = MAIN_LAYER if layer is None else layer
     return source
 
 
@@ -88,14 +93,18 @@ def _from_object(data: Any, layer: str | None, name: str | None) -> Source:
     """Return the rows of a matrix of an AnnData object."""
     name = name or ("AnnData" if layer is None else f"AnnData layer {layer}")
     names = [str(one) for one in data.var_names]
-    if layer is None:
-        if getattr(data, "isbacked", False):
-            return _set_names(_from_backed(data, name), names)
-        values = data.X
-    elif layer in data.layers:
+    backed = bool(getattr(data, "isbacked", False))
+    if layer is not None and layer in data.layers:
         values = data.layers[layer]
+    elif layer in (None, MAIN_LAYER):
+        if backed:
+            return _set_names(_from_backed(data, "X", name), names)
+        values = data.X
     elif layer == RAW and data.raw is not None:
-        values, names = data.raw.X, [str(one) for one in data.raw.var_names]
+        names = [str(one) for one in data.raw.var_names]
+        if backed:
+            return _set_names(_from_backed(data, "raw/X", name), names)
+        values = data.raw.X
     else:
         raise SourceError(
             f"{name}: there is no layer {layer!r}: its layers are {list_items(data.layers) or 'none'}."
@@ -122,35 +131,14 @@ def _cell_names(path: str, external: bool = False) -> list[str] | None:
         return index_names(file, "obs", external)
 
 
-def index_names(place: Any, key: str, external: bool = False) -> list[str] | None:
-    """Return the index of an annotation table in a file, in any version of the format; None if it has none."""
-    import h5py
-
-    def member(group: Any, name: str) -> Any:
-        return find(group, name, external=external)
-
-    var = member(place, key)
-    if isinstance(var, h5py.Dataset):  # one compound dataset, before 2019
-        fields = var.dtype.names or ()
-        first = next((field for field in ("index", "_index", *fields) if field in fields), None)
-        return None if first is None else decode_strings(var[first])
-    index = member(var, decode_string(var.attrs.get("_index", "_index")))
-    if isinstance(index, h5py.Group):  # categories, or strings with missing values
-        if member(index, "categories") is not None:
-            categories = np.asarray(decode_strings(member(index, "categories")))
-            return [str(one) for one in categories[member(index, "codes")[:]]]
-        index = member(index, "values")
-    return None if index is None else decode_strings(index[:])
-
-
-def _from_backed(data: Any, name: str) -> Source:
-    """Return the source of an AnnData object whose X is still in its file."""
+def _from_backed(data: Any, key: str, name: str) -> Source:
+    """Return the source of X or `raw.X` of an AnnData object, which is still in its file."""
     if data.is_view:
         raise SourceError(
             f"{name} is a view of a file, and its rows are not contiguous: give data.to_memory(), or write "
             "the view to a file."
         )
-    node = data.file["X"]
+    node = data.file[key]
     # A file that is open for writing may differ from the file on disk.
     path = str(data.filename) if node.file.mode == "r" else None
     return _from_node(node, lambda: contextlib.nullcontext(node), name, path)
@@ -208,11 +196,11 @@ def _convert_csc(
 
 def _layer_key(file: Any, layer: str | None, path: str, external: bool) -> str:
     """Return the key of a layer, or of X, in a file."""
-    wanted = "X" if layer is None else f"layers/{layer}"
-    if find(file, wanted, external=external) is not None:
-        return wanted
-    if layer == RAW and find(file, f"{RAW}/X", external=external) is not None:
-        return f"{RAW}/X"
+    wanted = [MAIN_LAYER] if layer is None else [f"layers/{layer}"]
+    wanted += [MAIN_LAYER] if layer == MAIN_LAYER else list(VAR) if layer == RAW else []
+    for key in wanted:
+        if find(file, key, external=external) is not None:
+            return key
     missing = "X" if layer is None else f"layer {layer!r}"
     layers = find(file, "layers", external=external)
     listed = "none" if layers is None else list_items(layers) or "none"

@@ -46,6 +46,8 @@ class ConcatenatedSource(Source):
         self.sparse, self.again = first.sparse, all(member.again for member in members)
         self.feature_names, self.image_shape = first.feature_names, first.image_shape
         self.alleles, self.positions = first.alleles, first.positions
+        self.layer = first.layer if len({member.layer for member in members}) == 1 else None
+        self.grid, self.coordinates = first.grid, first.coordinates
 
     def blocks(self, start: int, size: int) -> Iterator[Block]:
         """Yield the rows from `start` on in blocks of `size` rows. Files before `start` are not read."""
@@ -75,6 +77,14 @@ class ConcatenatedSource(Source):
             return {}
         return {name: [one for ids in found for one in ids[name]] for name in found[0]}
 
+    def cell_weights(self, weights: Any) -> np.ndarray | None:
+        """Return the weights of the features of the first member, whose grid all have."""
+        return self.members[0].cell_weights(weights)
+
+    def describe_feature(self, column: int) -> str:
+        """Return the description of the first member."""
+        return self.members[0].describe_feature(column)
+
     def in_float64(self) -> Source:
         """Return the same rows, computed in float64 by each member."""
         members = [member.in_float64() for member in self.members]
@@ -91,7 +101,13 @@ class ConcatenatedSource(Source):
 
 
 def _refuse_other_features(member: Source, first: Source) -> None:
-    """Raise if the feature names or alleles of two sources differ."""
+    """Raise if the grids, feature names or alleles of two sources differ."""
+    if first.grid is not None and member.grid is not None:
+        difference = first.grid.difference(member.grid)
+        if difference is not None:
+            raise SourceError(
+                f"{member.name} has {difference} (as in {first.name}): give files on one grid."
+            )
     if member.feature_names is None or first.feature_names is None:
         return
     if member.alleles is not None and first.alleles is not None:

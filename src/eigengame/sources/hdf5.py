@@ -32,6 +32,9 @@ from eigengame.sources._stored_csr import StoredCsrSource
 GENE_NAMES = ("features/name", "gene_names", "genes")
 """Places of the gene names in 10x Genomics files, newest layout first."""
 
+BARCODES = "barcodes"
+"""Names of the cells in 10x Genomics files."""
+
 FILL = ("_FillValue", "missing_value")
 """netCDF attributes with the number that marks a missing value."""
 
@@ -271,7 +274,7 @@ def _sparse_source(group: Any, open_group: Opener, name: str, opening: Opening) 
     """Return the rows of a sparse group: the cells of 10x counts, or the rows of a CSR matrix."""
     rows, columns = _stated_shape(group)
     names = None
-    if find(group, "barcodes") is not None:
+    if find(group, BARCODES) is not None:
         # 10x stores genes x cells by columns (CSC): the same arrays are cells x genes by rows (CSR).
         rows, columns = columns, rows
         found = (find(group, key) for key in GENE_NAMES)
@@ -283,7 +286,7 @@ def _sparse_source(group: Any, open_group: Opener, name: str, opening: Opening) 
             f"{name} is a sparse matrix stored by columns (CSC), which cannot be read by rows: write it as "
             "CSR, for example by scipy's tocsr()."
         )
-    return StoredCsrSource(
+    source = StoredCsrSource(
         open_group,
         (rows, columns),
         name,
@@ -292,3 +295,12 @@ def _sparse_source(group: Any, open_group: Opener, name: str, opening: Opening) 
         key=group.name,
         max_bytes=opening.max_bytes,
     )
+    if find(group, BARCODES) is not None:
+        source.read_row_ids = functools.partial(_barcodes, open_group)
+    return source
+
+
+def _barcodes(open_group: Opener) -> list[str]:
+    """Return the barcodes of the cells of 10x counts."""
+    with open_group() as group:
+        return decode_strings(find(group, BARCODES)[:])

@@ -44,7 +44,8 @@ class ShuffledSource(Source):
         self.name, self.shape, self.dtype = source.name, source.shape, source.dtype
         self.sparse, self.feature_names = source.sparse, source.feature_names
         self.image_shape, self.alleles = source.image_shape, source.alleles
-        self.positions = source.positions
+        self.positions, self.layer = source.positions, source.layer
+        self.grid, self.coordinates = source.grid, source.coordinates
 
     def blocks(self, start: int, size: int) -> Iterator[Block]:
         """Yield the rows from `start` on in blocks of `size` rows. Blocks before `start` are not read."""
@@ -63,6 +64,14 @@ class ShuffledSource(Source):
         """Return the id columns of the source in the new order."""
         found, order = self._source.id_columns(), self.order()
         return {name: [ids[i] for i in order] for name, ids in found.items()}
+
+    def cell_weights(self, weights: Any) -> np.ndarray | None:
+        """Return the weights of the features of the source."""
+        return self._source.cell_weights(weights)
+
+    def describe_feature(self, column: int) -> str:
+        """Return the description of the source."""
+        return self._source.describe_feature(column)
 
     def in_float64(self) -> Source:
         """Return the same rows in the same order, computed in float64."""

@@ -1,5 +1,7 @@
 // Components as images: blue for negative loadings, red for positive ones.
 
+const NO_DATA = -128; // code of a cell of a map that is no feature
+
 const DIVERGING = Array.from({ length: 7 }, (_, i) => `--diverging-${i}`);
 
 /** The decoded images of the report, with access to codes and values. */
@@ -12,10 +14,15 @@ function decodePictures() {
     ...report.pictures,
     size: (i) => images.sizes[i],
     code: (i, plane, pixel) => codes[(i * pixels + pixel) * planes + plane],
-    value: (i, plane, pixel) => (codes[(i * pixels + pixel) * planes + plane] / 127) * images.sizes[i],
+    value: (i, plane, pixel) => {
+      const code = codes[(i * pixels + pixel) * planes + plane];
+      return code === NO_DATA ? NaN : (code / 127) * images.sizes[i];
+    },
     average: mean === null ? null : dequantize(mean),
   };
 }
+
+const TRANSPARENT = 0;
 
 /** Fill a canvas pixel by pixel: tint(pixel) is a packed colour. */
 function fill(canvas, height, width, tint) {
@@ -66,7 +73,7 @@ function pictureView(host) {
   return (i) => {
     const colours = divergingColours();
     large.forEach((canvas, plane) => {
-      fill(canvas, height, width, (pixel) => colours[view.code(i, plane, pixel) + 127]);
+      fill(canvas, height, width, (pixel) => colours[view.code(i, plane, pixel) + 127] ?? TRANSPARENT);
       canvas.setAttribute("aria-label", `Image of component ${i + 1}, ${channels[plane]}`);
     });
     ends[0].textContent = `−${number(view.size(i), 2)}`;
@@ -91,7 +98,7 @@ function showPixels(canvas, view, plane) {
     const column = Math.min(view.width - 1, Math.max(0, Math.floor(((event.clientX - box.left) / box.width) * view.width)));
     const row = Math.min(view.height - 1, Math.max(0, Math.floor(((event.clientY - box.top) / box.height) * view.height)));
     const value = view.value(chosen.component, plane, row * view.width + column);
-    showTip(event.clientX, event.clientY, pixelName(view, row, column), [[view.channels[plane], number(value, 2)]]);
+    showTip(event.clientX, event.clientY, pixelName(view, row, column), [[view.channels[plane], Number.isNaN(value) ? "no data" : number(value, 2)]]);
   };
   canvas.addEventListener("pointermove", show);
   canvas.addEventListener("pointerdown", show);
@@ -108,13 +115,14 @@ function walkView(view) {
     const planes = channels.length;
     const spread = Math.sqrt(Math.max(0, report.components.variance[i] ?? 0));
     const value = (step, plane, pixel) => view.average[pixel * planes + plane] + step * spread * view.value(i, plane, pixel);
-    const [low, high] = [view.average.reduce((a, b) => Math.min(a, b)), view.average.reduce((a, b) => Math.max(a, b))];
+    const known = view.average.filter((x) => !Number.isNaN(x));
+    const [low, high] = [known.reduce((a, b) => Math.min(a, b), Infinity), known.reduce((a, b) => Math.max(a, b), -Infinity)];
     const room = (high - low || 1) * 0.15;
     const grey = (x) => ((x - low + room) / (high - low + 2 * room || 1)) * 255;
     steps.forEach((step, n) =>
       fill(canvases[n], height, width, (pixel) => {
         const shade = (plane) => grey(value(step, planes > 1 ? plane : 0, pixel));
-        return pack(shade(0), shade(1), shade(2));
+        return Number.isNaN(shade(0)) ? TRANSPARENT : pack(shade(0), shade(1), shade(2));
       }),
     );
   };
@@ -138,7 +146,7 @@ function galleryView(view) {
         for (let plane = 0; plane < planes; plane += 1) sum += view.code(i, plane, pixel);
         return Math.round(sum / planes);
       };
-      fill(button.firstChild, view.height, view.width, (pixel) => colours[mean(pixel) + 127]);
+      fill(button.firstChild, view.height, view.width, (pixel) => colours[mean(pixel) + 127] ?? TRANSPARENT);
     });
   };
   drawn(paint);

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from eigengame.sources._base import SourceError
 from eigengame.sources._layers import Layers
+from eigengame.sources.torch.output_choice import OutputChoice, tensor_of
 
 OutputHandler = Callable[[str, Any], None]
 """Function of a layer's name and output."""
@@ -22,6 +23,8 @@ class ShapeRecorder:
         Name of the network, for messages.
     rows : int
         Rows of the input.
+    output : int, str, callable or None
+        Chooses the tensor of an output.
 
     Attributes
     ----------
@@ -29,18 +32,21 @@ class ShapeRecorder:
         Name, shape, and whether channels are last in memory.
     runs : Counter
         Number of runs of each module.
+    dtypes : set of dtypes
+        Of all outputs.
     """
 
-    def __init__(self, owner: str, rows: int) -> None:
+    def __init__(self, owner: str, rows: int, output: OutputChoice = None) -> None:
         self.seen: list[tuple[str, tuple[int, ...], bool]] = []
         self.runs = Counter[str]()
-        self._owner, self._rows = owner, rows
+        self.dtypes: set[Any] = set()
+        self._owner, self._rows, self._output = owner, rows, output
 
     def __call__(self, name: str, output: Any) -> None:
         """Record one output."""
         import torch
 
-        tensor = tensor_of(self._owner, name, output)
+        tensor = tensor_of(self._owner, name, output, self._output)
         shape = tuple(tensor.shape)
         if not shape or shape[0] != self._rows:
             raise SourceError(
@@ -48,6 +54,7 @@ class ShapeRecorder:
                 "first axis; choose another layer, or wrap the network."
             )
         self.runs[name] += 1
+        self.dtypes.add(tensor.dtype)
         channels_last = (
             tensor.dim() == 4
             and tensor.is_contiguous(memory_format=torch.channels_last)
@@ -72,11 +79,24 @@ class BufferWriter:
     row : int
         First row of the source in the buffer, for messages.
     nonfinite : {"raise", "skip", "zero"}
+    output : int, str, callable or None
+        Chooses the tensor of an output.
+    origin : Tensor of shape (d,), optional
+        Subtracted before outputs are rounded to the dtype of the buffer.
     """
 
     def __init__(
-        self, owner: str, layers: Layers, rows: Any, valid: Any, row: int, nonfinite: str
+        self,
+        owner: str,
+        layers: Layers,
+        rows: Any,
+        valid: Any,
+        row: int,
+        nonfinite: str,
+        output: OutputChoice = None,
+        origin: Any = None,
     ) -> None:
+        self._output, self._origin = output, origin
         self._owner, self._rows, self._valid, self._row = owner, rows, valid, row
         self._nonfinite, self._runs = nonfinite, Counter[str]()
         self._missing = {layer.name: layer for layer in layers}
@@ -87,7 +107,7 @@ class BufferWriter:
         """Write one output immediately, because later layers may change it in place."""
         import torch
 
-        tensor = tensor_of(self._owner, name, output)
+        tensor = tensor_of(self._owner, name, output, self._output)
         self._runs[name] += 1
         layer = self._missing.pop(run_name(name, self._runs[name]), None)
         if layer is None:
@@ -102,7 +122,10 @@ class BufferWriter:
                 f"but {shape} is expected: give inputs of one shape, or pool."
             )
         part = self._rows[:, layer.begin : layer.end].view(len(self._rows), *layer.stored)
-        _copy(part, tensor.movedim(1, -1) if layer.channels_last else tensor)
+        tensor = tensor.movedim(1, -1) if layer.channels_last else tensor
+        if self._origin is not None:
+            tensor = tensor.float() - self._origin[layer.begin : layer.end].view(layer.stored)
+        _copy(part, tensor)
         if self._nonfinite == "zero":
             torch.nan_to_num(part, 0.0, 0.0, 0.0, out=part)
         elif self._nonfinite == "skip":
@@ -137,26 +160,3 @@ def _copy(target: Any, tensor: Any) -> None:
 def run_name(name: str, run: int) -> str:
     """Return the layer name of a module's n-th run in one forward pass: name, name:2, name:3, ..."""
     return name if run == 1 else f"{name}:{run}"
-
-
-def tensor_of(owner: str, name: str, output: Any) -> Any:
-    """Return the tensor of an output; raise if it has none, several, or complex numbers."""
-    found = list(_tensors(output))
-    if len(found) != 1:
-        raise SourceError(
-            f"{owner}: layer {name!r} gives a {type(output).__name__} with {len(found)} tensors: choose a layer "
-            "within it that gives one, or wrap the network."
-        )
-    if found[0].is_complex():
-        raise SourceError(f"{owner}: layer {name!r} gives complex numbers: choose another layer.")
-    return found[0]
-
-
-def _tensors(output: Any) -> Any:
-    if isinstance(output, Mapping):
-        output = tuple(output.values())
-    if isinstance(output, (tuple, list)):
-        for part in output:
-            yield from _tensors(part)
-    elif hasattr(output, "is_complex"):
-        yield output

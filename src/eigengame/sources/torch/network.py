@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from eigengame.sources._base import DEVICE_BUFFERS, Block, SourceError
 from eigengame.sources._layer_patterns import match_all
@@ -18,13 +20,18 @@ from eigengame.sources._network_digest import digest_of_module
 from eigengame.sources._network_inputs import map_arrays, row_count, slice_rows
 from eigengame.sources.torch.cuda_graph import GraphReplay
 from eigengame.sources.torch.layer_outputs import BufferWriter, OutputHandler, ShapeRecorder
+from eigengame.sources.torch.modes import cudnn_benchmark, eager, evaluation_mode
+from eigengame.sources.torch.output_choice import OutputChoice
+from eigengame.sources.torch.roles import expand_roles
 from eigengame.sources.torch.working_copy import (
     HALVES,
     device_of,
     dtype_name,
+    is_in,
     use_channels_last,
     working_copy,
 )
+from eigengame.sources.torch.wrappers import unwrapped
 
 LIST_NAMES = "[name for name, _ in model.named_modules()]"
 """Expression that lists the modules of a network, for messages."""
@@ -39,7 +46,7 @@ class TorchNetwork:
         Never changed: hooks and evaluation mode are active only during a forward pass.
     patterns : sequence of str, or None
         Names or patterns of modules; None for the blocks, see `blocks_of`.
-    dtype, device, channels_last, nonfinite, replay, name
+    dtype, device, channels_last, nonfinite, replay, name, output, network_dtype
         As in `activations`.
     """
 
@@ -54,17 +61,30 @@ class TorchNetwork:
         nonfinite: str,
         replay: bool,
         name: str,
+        output: OutputChoice = None,
+        network_dtype: Any = "auto",
     ) -> None:
         self.name, self._nonfinite, self._replay_enabled = name, nonfinite, replay
+        self._output = output
+        self._origin: Any = None
+        self._given_origin: np.ndarray | None = None
+        model, self._compiled = unwrapped(model, name)
         self.device = device_of(model, device, name)
         precision = dtype_name(dtype, self.device)
         self.dtype = jnp.dtype(precision)
-        self._half = precision if precision in HALVES else None
+        if not (isinstance(network_dtype, str) and network_dtype == "auto"):
+            precision = dtype_name(network_dtype, self.device, "network_dtype")
+        # A network whose weights have this precision already runs as it is.
+        self._half = precision if precision in HALVES and not is_in(model, precision) else None
         self._channels_last = use_channels_last(channels_last, precision, self.device)
         self._model = working_copy(model, name, precision, self.device, self._channels_last)
         modules = dict(self._model.named_modules(remove_duplicate=False))
         del modules[""]
-        wanted = blocks_of(self._model) if patterns is None else patterns
+        wanted = (
+            blocks_of(self._model)
+            if patterns is None
+            else expand_roles(self._model, patterns, name)
+        )
         self._matches = match_all(wanted, list(modules), name, LIST_NAMES)
         self._by_pattern = patterns is not None
         # One hook per module. A module with several names is known by the first one matched.
@@ -76,39 +96,51 @@ class TorchNetwork:
         self._weight_pointers: tuple[int, ...] = ()
         self._replay = GraphReplay(False)
         self.layers = Layers()
+        self.computed: set[Any] = set()
 
     def find_layers(self, first: Any) -> Layers:
         """Return the layers in the order in which they run, from a forward pass of two rows."""
-        recorder = ShapeRecorder(self.name, min(2, row_count(first, self.name)))
-        self._forward(self._to_device(slice_rows(first, 0, 2)), recorder)
+        recorder = ShapeRecorder(self.name, min(2, row_count(first, self.name)), self._output)
+        self.run(slice_rows(first, 0, 2), recorder)
+        self.refuse_unless_run(recorder.runs)
+        self.layers, self.computed = Layers.of(recorder.seen), recorder.dtypes
+        return self.layers
+
+    def run(self, inputs: Any, handler: OutputHandler) -> None:
+        """Run the network on inputs of the loader, and call `handler` on the output of each layer."""
+        self._forward(self._to_device(inputs), handler)
+
+    def refuse_unless_run(self, runs: Counter[str]) -> None:
+        """Raise SourceError if layers that were given did not run; `runs` counts the runs of each module."""
         for pattern, names in self._matches.items():
             hooked = {self._hooked[self._model.get_submodule(name)] for name in names}
             # Default blocks may be used in training only, so they need not run.
-            if self._by_pattern and not hooked & recorder.runs.keys():
+            if self._by_pattern and not hooked & runs.keys():
                 raise SourceError(
                     f"layers: {pattern!r} matches {', '.join(names[:3])}, which did not run in the forward pass: "
                     "give modules that the network calls."
                 )
-        if not recorder.seen:
+        if not runs:
             raise SourceError(
                 f"{self.name}: none of its blocks ran in the forward pass: give layers=."
             )
-        self.layers = Layers.of(recorder.seen)
-        return self.layers
 
     def use_layers(self, wanted: Layers) -> Layers:
         """Write the layers to the positions, and in the memory format, of an earlier source."""
         self.layers, self._buffers = wanted, []
         return wanted
 
-    def blocks(self, batches: Iterator[Any], size: int, row: int) -> Iterator[Block]:
-        """Yield the outputs for batches that begin at `row`, in blocks of `size` rows.
+    def blocks(
+        self, batches: Iterator[Any], size: int, row: int, origin: np.ndarray | None = None
+    ) -> Iterator[Block]:
+        """Yield the outputs for batches that begin at `row`, in blocks of `size` rows, minus an origin (d,).
 
         A batch that extends over the end of a block is split and run in parts. Blocks are views of
         `DEVICE_BUFFERS` buffers in turn. Three are enough: a pass requests the next block while the update
         of the current one runs, after it has waited for the update before. So at most two buffers are being
         read while a third is written.
         """
+        self._use_origin(origin)
         buffers = self._allocate(size)
         flags = self._flags
         number, filled = 0, 0
@@ -131,9 +163,31 @@ class TorchNetwork:
         if filled:
             yield self._to_block(buffers[number][:filled], flags[:filled])
 
+    def _use_origin(self, origin: np.ndarray | None) -> None:
+        """Keep an origin on the device. A recorded forward pass subtracts the one that it was recorded with."""
+        import torch
+
+        if origin is self._given_origin:
+            return
+        self._given_origin, self._buffers = origin, []
+        self._origin = (
+            None
+            if origin is None
+            else torch.from_numpy(np.asarray(origin, np.float32)).to(self.device)
+        )
+
     def _fill(self, rows: Any, valid: Any, row: int, inputs: Any) -> None:
         """Write the outputs for some inputs into rows of a buffer; the first is row `row` of the source."""
-        writer = BufferWriter(self.name, self.layers, rows, valid, row, self._nonfinite)
+        writer = BufferWriter(
+            self.name,
+            self.layers,
+            rows,
+            valid,
+            row,
+            self._nonfinite,
+            self._output,
+            self._origin,
+        )
         self._forward(inputs, writer)
         writer.finish()
 
@@ -155,8 +209,9 @@ class TorchNetwork:
             with (
                 torch.inference_mode(),
                 precision,
-                _cudnn_benchmark(),
-                _evaluation_mode(self._model),
+                eager(self._compiled),
+                cudnn_benchmark(),
+                evaluation_mode(self._model),
                 self._hooks(handler),
             ):
                 if isinstance(inputs, dict):
@@ -273,31 +328,3 @@ def blocks_of(model: Any) -> list[str]:
             f"{type(model).__name__} has no children with weights: wrap it in torch.nn.Sequential."
         )
     return names
-
-
-@contextlib.contextmanager
-def _cudnn_benchmark() -> Iterator[None]:
-    """Let cuDNN choose the fastest convolutions by trial, which pays off because batches have one shape."""
-    from torch.backends import cudnn
-
-    before = cudnn.benchmark
-    cudnn.benchmark = True
-    try:
-        yield
-    finally:
-        cudnn.benchmark = before
-
-
-@contextlib.contextmanager
-def _evaluation_mode(model: Any) -> Iterator[None]:
-    """Put a network into evaluation mode, and restore the mode of each module afterwards."""
-    training = [module for module in model.modules() if module.training]
-    if not training:
-        yield
-        return
-    model.eval()
-    try:
-        yield
-    finally:
-        for module in training:
-            module.training = True

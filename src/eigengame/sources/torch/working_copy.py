@@ -50,13 +50,13 @@ def jax_device() -> str:
     return str(device.platform)
 
 
-def dtype_name(dtype: Any, device: Any) -> str:
-    """Return the name of the rows' dtype; "auto" is float32 on a CPU and bfloat16 on an accelerator."""
+def dtype_name(dtype: Any, device: Any, option: str = "dtype") -> str:
+    """Return the name of a dtype; "auto" is float32 on a CPU and bfloat16 on an accelerator."""
     name = dtype if isinstance(dtype, str) else str(dtype).rpartition(".")[2].rstrip("'>")
     if name == "auto":
         return "float32" if device.type == "cpu" else "bfloat16"
     if name not in ("float32", *HALVES):
-        raise SourceError(f'dtype={dtype!r}: give "auto", "float32", "bfloat16" or "float16".')
+        raise SourceError(f'{option}={dtype!r}: give "auto", "float32", "bfloat16" or "float16".')
     return name
 
 
@@ -78,7 +78,9 @@ def working_copy(model: Any, name: str, dtype: str, device: Any, channels_last: 
     import torch
 
     moved = any(one.device != device for one in model.parameters())
-    if not (dtype in HALVES or channels_last or moved):
+    half = dtype in HALVES and not is_in(model, dtype)
+    channels_last = channels_last and any(one.dim() == 4 for one in model.parameters())
+    if not (half or channels_last or moved):
         return model
     try:
         own = copy.deepcopy(model).to(device).eval()
@@ -87,9 +89,17 @@ def working_copy(model: Any, name: str, dtype: str, device: Any, channels_last: 
             f"{name} cannot be copied ({error}), and only a copy can be converted to {dtype} on {device}: give "
             'dtype="float32", channels_last=False and no device to run the network without a copy.'
         ) from None
-    if dtype in HALVES:
+    if half:
         converted = (torch.nn.Linear, torch.nn.modules.conv._ConvNd)
         for module in own.modules():
             if isinstance(module, converted):
                 module.to(getattr(torch, dtype))
     return own.to(memory_format=torch.channels_last) if channels_last else own
+
+
+def is_in(model: Any, dtype: str) -> bool:
+    """Return whether all floating-point weights of a network have this precision."""
+    import torch
+
+    kinds = {one.dtype for one in model.parameters() if one.is_floating_point()}
+    return kinds == {getattr(torch, dtype)}

@@ -1,0 +1,1 @@
+"""Fitted components for other libraries: torch modules, LoRA, scikit-learn, and files."""

@@ -1,0 +1,100 @@
+r"""Eigenvectors of the largest eigenvalues of a symmetric product, by block Lanczos without restarts.
+
+A product with a block of vectors takes half the time of as many products with one vector, and orthogonalisation
+against the whole basis is a matrix product. So this is faster than ARPACK, as long as the basis fits into memory.
+New directions are orthogonalised twice against the basis $Q$, and $H = QAQ^\top$ is computed from these products.
+Rayleigh-Ritz values and vectors are therefore correct whatever the new directions are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from scipy.linalg import eigh
+
+BLOCK = 8
+"""Vectors that are multiplied at a time. Larger blocks need a larger basis for the same accuracy."""
+
+FIRST, GROWTH, LARGEST = 2.5, 1.07, 10.0
+"""Sizes of the basis, as multiples of the number of eigenvectors: where convergence is first checked, the ratio of
+two checks, and the largest one."""
+
+MOST_BASIS = 2**27
+"""Largest size of a basis: 1 GiB."""
+
+ROUNDING = 1024 * np.finfo(np.float64).eps
+"""Residual, as a share of the largest eigenvalue, that counts as rounding."""
+
+DEPENDENT = 1e-13
+"""Length of a new direction, as a share of the products, below which nothing but rounding is left of it."""
+
+Product = Callable[[np.ndarray], np.ndarray]
+
+
+def largest_by_blocks(
+    product: Product, size: int, count: int, seed: int = 0
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return the largest eigenvalues (count,) and their eigenvectors as rows (count, size), the largest first.
+
+    None if residuals do not become rounding within the largest basis.
+
+    Parameters
+    ----------
+    product : callable
+        From vectors (size, m) to their products (size, m).
+    size, count : int
+        Length of the vectors, and number of eigenvectors, fewer than that.
+    seed : int
+        Seed of the first block.
+    """
+    most = int(min(LARGEST * count + BLOCK, MOST_BASIS // size, size)) // BLOCK * BLOCK
+    check = int(FIRST * count)
+    if most < check:
+        return None
+    rng = np.random.default_rng(seed)
+    basis, projected = np.empty((most, size)), np.zeros((most, most))
+    scale = float(np.finfo(float).tiny)
+    basis[:BLOCK] = np.linalg.qr(rng.standard_normal((size, BLOCK)))[0].T
+    for m in range(BLOCK, most + 1, BLOCK):
+        known, last = basis[:m], slice(m - BLOCK, m)
+        rest = product(np.ascontiguousarray(known[last].T)).T
+        along = known @ rest.T
+        scale = max(scale, float(np.abs(along).max()))
+        following, coupling = _directions(rest - along.T @ known, scale, rng)
+        # Once more, of unit vectors: what is left of the basis in them is then rounding.
+        again = known @ following
+        following, corner = np.linalg.qr(following - known.T @ again)
+        projected[:m, last] = along + again @ coupling
+        coupling = corner @ coupling
+        if m >= check:
+            values, vectors = eigh(
+                projected[:m, :m], lower=False, subset_by_index=(m - count, m - 1)
+            )
+            values, vectors = values[::-1], vectors[:, ::-1]
+            # In units of the products, whose squares may be beyond the range of numbers.
+            residuals = np.linalg.norm((coupling / scale) @ vectors[last], axis=0)
+            if residuals.max() <= ROUNDING * abs(values[0] / scale):
+                return values, vectors.T @ known
+            check = int(GROWTH * m)
+        if m < most:
+            basis[m : m + BLOCK] = following.T
+    return None
+
+
+def _directions(
+    block: np.ndarray, scale: float, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return orthonormal columns (size, b) that span the rows of a block (b, size), and its coefficients (b, b).
+
+    Directions of which nothing but rounding is left, for products of this scale, are replaced by random ones, with
+    coefficients 0.
+    """
+    factor, corner = np.linalg.qr(block.T)
+    sizes = np.abs(np.diag(corner))
+    dependent = sizes <= DEPENDENT * scale
+    if dependent.any():
+        draws = rng.standard_normal((len(factor), int(dependent.sum())))
+        factor[:, dependent] = draws / np.linalg.norm(draws, axis=0)
+        corner[dependent] = 0
+    return factor, corner
