@@ -32,7 +32,10 @@ COUNT = 8
 """Number of probes. Few are enough, because errors are far below the tolerance."""
 
 CHUNK = 2**11
-"""Rows that are multiplied at a time. Their sums are added in float64."""
+"""Rows that are multiplied at a time in float32. Their sums are added in float64."""
+
+PANEL = 2**6
+"""Rows that are converted to float64 and multiplied at a time, few enough for the cache."""
 
 
 def accumulate_in_float32(passes: Passes, *, center: bool, seed: int) -> Scatter:
@@ -55,11 +58,11 @@ def accumulate_in_float32(passes: Passes, *, center: bool, seed: int) -> Scatter
 
 def _scatter_of(carry: Any, probes: np.ndarray, near: np.ndarray | None) -> Scatter:
     """Return the scatter matrix and its error from the sums of a pass about a guess of the mean."""
-    (matrix, sums, squared, weight, rows, chunks), d = carry, probes.shape[1]
+    (matrix, sums, squared, weight, rows, panels), d = carry, probes.shape[1]
     images, mean = sums[:-1], sums[-1] / max(float(weight), np.finfo(float).tiny)
     squares = float(squared.sum())
     # Scores are sums over features, images and means are sums over rows, the products with the matrix are both.
-    seen_error = gamma(2 * d + CHUNK + chunks + OPERATIONS) * squares * np.linalg.norm(probes)
+    seen_error = gamma(2 * d + PANEL + panels + OPERATIONS) * squares * np.linalg.norm(probes)
     scatter = np.maximum(squared - weight * mean**2, 0)
     # In float32, which tells how accurate the variances of components are beside it.
     moments: Any = (weight, mean, scatter.astype(np.float32))
@@ -80,14 +83,23 @@ def _add(probes: np.ndarray, carry: Any, rows: RawRows, count: int) -> Any:
 
     Squares are summed in float64: variances of features may be far smaller than their means.
     """
-    matrix, sums, squared, weight, seen, chunks = carry
-    matrix = matrix.copy()  # a carry may be kept beside the next one
-    for begin in range(0, len(rows.roots), CHUNK):
-        wide, roots = rows.on_host(slice(begin, begin + CHUNK))
-        scores = np.column_stack([wide @ probes, roots])
-        sums, weight = sums + scores.T @ wide, weight + np.sum(roots**2)
-        squared = squared + np.einsum("rf,rf->f", wide, wide)
-        narrow = wide.astype(np.float32)
-        matrix += narrow.T @ narrow
-        chunks += 1
-    return matrix, sums, squared, weight, seen + count, chunks
+    matrix, sums, squared, weight, seen, panels = carry
+    matrix, sums = matrix.copy(), sums.copy()  # a carry may be kept beside the next one
+    rows = jax.tree.map(np.asarray, rows)
+    m, d = rows.values.shape
+    wide, narrow = np.empty((PANEL, d)), np.empty((min(CHUNK, m), d), np.float32)
+    scores = np.empty((PANEL, COUNT + 1))
+    for begin in range(0, m, CHUNK):
+        held = min(CHUNK, m - begin)
+        for at in range(0, held, PANEL):
+            size = min(PANEL, held - at)
+            panel, roots = rows.on_host(slice(begin + at, begin + at + size), wide)
+            np.matmul(panel, probes, out=scores[:size, :-1])
+            scores[:size, -1] = roots
+            sums += scores[:size].T @ panel
+            squared = squared + np.einsum("rf,rf->f", panel, panel)
+            weight = weight + np.sum(roots**2)
+            narrow[at : at + size] = panel
+            panels += 1
+        matrix += narrow[:held].T @ narrow[:held]
+    return matrix, sums, squared, weight, seen + count, panels

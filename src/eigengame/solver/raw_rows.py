@@ -47,19 +47,17 @@ class RawRows:
             return DenseRows(weighted, self.roots)
         return ShardedRows(weighted, self.roots, mesh=self.mesh)
 
-    def on_host(self, part: slice = slice(None)) -> tuple[np.ndarray, np.ndarray]:
+    def on_host(
+        self, part: slice = slice(None), out: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Return rows as `widened` has them and the roots of their weights, as arrays of NumPy.
 
-        Nothing is compiled.
+        Nothing is compiled. `out` has room for the rows in float64, at least as many as are asked for.
         """
-        values = np.asarray(self.values)[part].astype(np.float64)
-        roots, origin, unit = (
-            np.asarray(self.roots)[part],
-            np.asarray(self.origin),
-            float(self.unit),
-        )
-        if origin.any():
-            values -= origin
+        given, roots = np.asarray(self.values)[part], np.asarray(self.roots)[part]
+        origin, unit = np.asarray(self.origin), float(self.unit)
+        values = np.empty(given.shape) if out is None else out[: len(given)]
+        np.subtract(given, origin, out=values, casting="unsafe")
         if unit != 1:
             values /= unit
         if (roots != 1).any():
