@@ -113,9 +113,17 @@ def sparse_in_one_pass(problem: Problem) -> list[Claim]:
 
 def by_lanczos(problem: Problem) -> list[Claim]:
     """Fit sparse rows by Lanczos' method, however few they are."""
-    pca = estimator(problem, algorithm="auto", tol=tolerance(problem))
+    rows = sparse.csr_array(problem.rows)
+
+    def lanczos(**options: Any) -> EigenGamePCA:
+        return estimator(problem, algorithm="auto", tol=tolerance(problem), **options)
+
     with mock.patch.object(routes, "_cheapest", return_value=routes.LANCZOS):
-        return [claim("plain", pca.fit(sparse.csr_array(problem.rows)))]
+        return [
+            claim("plain", lanczos().fit(rows)),
+            claim("uncentred", lanczos(center=False).fit(rows)),
+            claim("weighted", lanczos().fit(rows, sample_weight=problem.weights)),
+        ]
 
 
 def by_weights(problem: Problem) -> list[Claim]:

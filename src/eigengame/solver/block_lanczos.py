@@ -8,7 +8,8 @@ Rayleigh-Ritz values and vectors are therefore correct whatever the new directio
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import eigh
@@ -32,6 +33,27 @@ DEPENDENT = 1e-13
 Product = Callable[[np.ndarray], np.ndarray]
 
 
+class Basis(NamedTuple):
+    r"""An orthonormal basis of a Krylov space of a symmetric $A$.
+
+    Attributes
+    ----------
+    vectors : array of shape (m, size)
+        $Q$.
+    projected : array of shape (m, m)
+        $QAQ^\top$, of which the upper half is set.
+    coupling : array of shape (b, b)
+        Coefficients of the new directions in the products of the last block.
+    scale : float
+        Largest number among the products.
+    """
+
+    vectors: np.ndarray
+    projected: np.ndarray
+    coupling: np.ndarray
+    scale: float
+
+
 def largest_by_blocks(
     product: Product, size: int, count: int, seed: int = 0
 ) -> tuple[np.ndarray, np.ndarray] | None:
@@ -48,16 +70,38 @@ def largest_by_blocks(
     seed : int
         Seed of the first block.
     """
-    most = int(min(LARGEST * count + BLOCK, MOST_BASIS // size, size)) // BLOCK * BLOCK
-    check = int(FIRST * count)
+    most, check = largest_basis(size, count), int(FIRST * count)
     if most < check:
         return None
-    rng = np.random.default_rng(seed)
+    start = np.random.default_rng(seed).standard_normal((size, BLOCK))
+    for vectors, projected, coupling, scale in growing_basis(product, start, most, seed):
+        m = len(vectors)
+        if m < check:
+            continue
+        values, turn = eigh(projected, lower=False, subset_by_index=(m - count, m - 1))
+        values, turn = values[::-1], turn[:, ::-1]
+        # In units of the products, whose squares may be beyond the range of numbers.
+        residuals = np.linalg.norm((coupling / scale) @ turn[-BLOCK:], axis=0)
+        if residuals.max() <= ROUNDING * abs(values[0] / scale):
+            return values, turn.T @ vectors
+        check = int(GROWTH * m)
+    return None
+
+
+def largest_basis(size: int, count: int) -> int:
+    """Return the largest number of vectors of a basis, a multiple of the block."""
+    return int(min(LARGEST * count + BLOCK, MOST_BASIS // size, size)) // BLOCK * BLOCK
+
+
+def growing_basis(product: Product, start: np.ndarray, most: int, seed: int = 0) -> Iterator[Basis]:
+    """Yield the basis after each product, from a start (size, b) to `most` vectors."""
+    rng = np.random.default_rng([seed, 1])  # for directions that are replaced
+    size, b = start.shape
     basis, projected = np.empty((most, size)), np.zeros((most, most))
     scale = float(np.finfo(float).tiny)
-    basis[:BLOCK] = np.linalg.qr(rng.standard_normal((size, BLOCK)))[0].T
-    for m in range(BLOCK, most + 1, BLOCK):
-        known, last = basis[:m], slice(m - BLOCK, m)
+    basis[:b] = np.linalg.qr(start)[0].T
+    for m in range(b, most + 1, b):
+        known, last = basis[:m], slice(m - b, m)
         rest = product(np.ascontiguousarray(known[last].T)).T
         along = known @ rest.T
         scale = max(scale, float(np.abs(along).max()))
@@ -66,20 +110,9 @@ def largest_by_blocks(
         again = known @ following
         following, corner = np.linalg.qr(following - known.T @ again)
         projected[:m, last] = along + again @ coupling
-        coupling = corner @ coupling
-        if m >= check:
-            values, vectors = eigh(
-                projected[:m, :m], lower=False, subset_by_index=(m - count, m - 1)
-            )
-            values, vectors = values[::-1], vectors[:, ::-1]
-            # In units of the products, whose squares may be beyond the range of numbers.
-            residuals = np.linalg.norm((coupling / scale) @ vectors[last], axis=0)
-            if residuals.max() <= ROUNDING * abs(values[0] / scale):
-                return values, vectors.T @ known
-            check = int(GROWTH * m)
+        yield Basis(known, projected[:m, :m], corner @ coupling, scale)
         if m < most:
-            basis[m : m + BLOCK] = following.T
-    return None
+            basis[m : m + b] = following.T
 
 
 def _directions(

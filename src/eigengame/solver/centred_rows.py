@@ -85,13 +85,25 @@ class CentredRows(NamedTuple):
         along = self.values @ self.mean
         matrix -= np.outer(along, self.roots) + np.outer(self.roots, along)
         matrix += float(self.mean @ self.mean) * np.outer(self.roots, self.roots)
-        size = float(np.linalg.norm(self.values.data))
-        size += float(np.linalg.norm(self.roots) * np.linalg.norm(self.mean))
-        longest = n + int(np.diff(self.values.indptr).max(initial=0)) + OPERATIONS
-        rows_error = 4 * gamma(longest) * size
+        size, rounding = self._size(), self._rounding()
+        rows_error = self.rows_error()
         norm = math.sqrt(float(np.abs(matrix).sum(axis=1).max(initial=0)))
-        error = 4 * gamma(longest) * size**2 + 2 * norm * rows_error + rows_error**2
+        error = 4 * rounding * size**2 + 2 * norm * rows_error + rows_error**2
         return Inner((matrix + matrix.T) / 2, rows_error, error)
+
+    def rows_error(self) -> float:
+        """Return a bound on the error of Z, in products with it."""
+        return 4 * self._rounding() * self._size()
+
+    def _size(self) -> float:
+        """Return a bound on the sum of all terms of products with unit vectors: b."""
+        size = float(np.linalg.norm(self.values.data))
+        return size + float(np.linalg.norm(self.roots) * np.linalg.norm(self.mean))
+
+    def _rounding(self) -> float:
+        """Return the relative error of the longest sum."""
+        longest = int(np.diff(self.values.indptr).max(initial=0))
+        return gamma(self.values.shape[0] + longest + OPERATIONS)
 
 
 def centred_rows(held: HeldRows, *, center: bool) -> tuple[CentredRows, Moments]:

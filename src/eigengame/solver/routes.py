@@ -38,6 +38,10 @@ USUAL_PASSES = 3
 LEAST_TRIED = 6
 """Passes of a refinement before an exact route is taken, however cheap that is."""
 
+MANY_ROWS = 8
+"""Ratio of the number of sparse rows to that of players from which Lanczos' method takes less time than the
+eigenproblem of all inner products."""
+
 SMALL = 1024
 """Size of an eigenproblem up to which memory is not measured."""
 
@@ -109,9 +113,10 @@ def _cheapest(
     d = source.shape[1]
     if not plain:
         return REMEMBERED
+    lanczos = source.sparse and again and not shared and _in_memory(source)
     if source.sparse and not shared and rows is not None and rows < d and _solvable(rows):
-        return ROW_GRAM
-    if source.sparse and again and not shared and _in_memory(source):
+        return LANCZOS if lanczos and rows > MANY_ROWS * players else ROW_GRAM
+    if lanczos:
         return LANCZOS
     few = rows is not None and rows < d and not shared and _rows_fit(source)
     # M takes n d^2 once, the first pass of the game about 3 n K d.

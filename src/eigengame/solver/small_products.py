@@ -48,7 +48,7 @@ class SmallProducts:
 
 def _on_host(players: Any, images: Any) -> SmallProducts:
     """Compute them in float64 on the host."""
-    v, mv = gather(players).astype(np.float64), gather(images).astype(np.float64)
+    v, mv = (gather(one).astype(np.float64, copy=False) for one in (players, images))
     gram, turn, tilt, inside = _small(v @ v.T, v @ mv.T)
     residuals = mv - inside @ v
     gradient = 2 * _coefficients(gram).T @ mv

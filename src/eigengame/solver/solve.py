@@ -12,7 +12,7 @@ from eigengame.solver import stream as streams
 from eigengame.solver.covariance import solve_covariance
 from eigengame.solver.forgetting import faded_passes, refuse_unless_fading
 from eigengame.solver.goal import Goal, converged_status, measures_in_float64, play_rounding
-from eigengame.solver.lanczos import lanczos_stream
+from eigengame.solver.lanczos import certified_by_lanczos, lanczos_stream, sparse_problem
 from eigengame.solver.one_pass import certificate_of, probe_images
 from eigengame.solver.options import Options
 from eigengame.solver.outcome import Outcome, Status
@@ -80,12 +80,17 @@ def _exactly(route: str, plan: Plan, passes: Passes, share: float | None) -> Fou
 def _solve_refined(plan: Plan, passes: Passes) -> Found:
     """Play the remembered game once over the data, and refine its players if more passes are allowed.
 
-    Players of sparse rows in memory come from Lanczos' method instead (`lanczos`).
+    Players of sparse rows in memory come from Lanczos' method instead (`lanczos`), which often certifies them.
     """
     options, d = plan.options, passes.source.shape[1]
     if options.forget < 1:
         refuse_unless_fading(passes.source, options.forget, passes=options.passes)
-    begun = lanczos_stream(plan, passes) if plan.route == LANCZOS else None
+    begun = None
+    if plan.route == LANCZOS:
+        problem = sparse_problem(plan, passes)
+        if (found := certified_by_lanczos(plan, passes, problem)) is not None:
+            return found
+        begun = lanczos_stream(plan, problem)
     players: Any = None
     if begun is None:
         route, stream = REMEMBERED, stream_pass(plan, passes)
