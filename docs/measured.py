@@ -16,8 +16,13 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-RESULTS = ROOT / "benchmarks" / "results" / "peers.json"
-PAGES = (ROOT / "docs" / "index.md", ROOT / "README.md")
+RESULTS = ROOT / "benchmarks" / "results"
+PAGES = {
+    "docs/index.md": ["peers"],
+    "README.md": ["peers"],
+    "docs/choosing.md": ["defaults", "paper"],
+}
+"""The pages, with the names of their tables."""
 SOLVERS = {
     "eigengame": "**EigenGamePCA**, one pass",
     "eigengame-refined": "**EigenGamePCA**, certified within π/32",
@@ -40,11 +45,21 @@ DATA = {
 }
 """Data sets in the table, with the headings of their columns."""
 
+PAPER = {
+    "eigengame": '"remembered" (`EigenGamePCA`)',
+    "frequent-directions": '"frequent_directions"',
+    "alpha": '"alpha"',
+    "mu": '"mu"',
+    "oja": '"oja"',
+}
+"""Algorithms of the package that were measured as peers, with their names in the table."""
+
 Row = Mapping[str, Any]
 
 
-def text(rows: Sequence[Row]) -> str:
-    """Return the table and the sentence on date and machine."""
+def peers() -> str:
+    """Return the table of solvers, and the sentence on date and machine."""
+    rows = stored()
     shown = {
         (row["data"], row["peer"]): row
         for row in rows
@@ -55,7 +70,16 @@ def text(rows: Sequence[Row]) -> str:
     for peer, name in SOLVERS.items():
         cells = [cell(shown.get((data, peer)), best[data]) for data in DATA]
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
-    return "\n".join([*lines, "", circumstances(list(shown.values()))])
+    return "\n".join(
+        [
+            *lines,
+            "",
+            circumstances(
+                list(shown.values()),
+                f"{WARM}, and memory beyond the data; bold: the fastest that finds all.",
+            ),
+        ]
+    )
 
 
 def fastest(rows: Sequence[Row]) -> float:
@@ -85,29 +109,79 @@ def cell(row: Row | None, best: float) -> str:
     return f"{seconds}, {row['streak_32']}/{row['asked']}, {row['memory_mb']['own']:.0f} MB"
 
 
-def circumstances(rows: Sequence[Row]) -> str:
-    """Return a sentence with machine, threads and date."""
+WARM = "Seconds of a warm run, leading components within π/32 of the exact ones"
+
+
+def circumstances(rows: Sequence[Row], columns: str) -> str:
+    """Return a sentence on the columns, machine, threads and date."""
     days = sorted({date.fromisoformat(row["date"][:10]) for row in rows})
     named = f"{days[0].day} {days[0]:%B %Y}"
     if days[-1] != days[0]:
         named += f" to {days[-1].day} {days[-1]:%B %Y}"
     machine = " and ".join(sorted({row["cpu"].replace("(R)", "") for row in rows}))
     threads = " or ".join(str(one) for one in sorted({row["threads"] for row in rows}))
-    return (
-        "Seconds of a warm run, leading components within π/32 of the exact ones, and memory beyond the data; bold: "
-        f"the fastest that finds all. {threads} threads of {machine}, float32, {named} "
-        "(`benchmarks/results/peers.json`)."
-    )
+    return f"{columns} {threads} threads of {machine}, float32, {named} (`benchmarks/results/peers.json`)."
+
+
+def stored() -> list[Row]:
+    """Return the stored results of all solvers."""
+    return list(json.loads((RESULTS / "peers.json").read_text())["rows"])
+
+
+def paper() -> str:
+    """Return the table of the algorithms of the paper on the two data sets of 60,000 rows."""
+    shown = {(row["data"], row["peer"]): row for row in stored() if row["scale"] == "full"}
+    lines = ["| algorithm | passes | MNIST | spectrum 1/i |", "|---|---|---|---|"]
+    for peer, name in PAPER.items():
+        both = [shown[data, peer] for data in ("mnist", "harmonic")]
+        cells = [f"{row['best_s']:.2g} s, {row['streak_32']}/{row['asked']}" for row in both]
+        lines.append(f"| {name} | {both[0]['passes']} | " + " | ".join(cells) + " |")
+    used = [
+        row
+        for (data, peer), row in shown.items()
+        if data in ("mnist", "harmonic") and peer in PAPER
+    ]
+    return "\n".join([*lines, "", circumstances(used, f"{WARM}.")])
+
+
+def defaults() -> str:
+    """Return the table of fits without arguments, from ``first_try.md``."""
+    lines = [line for line in (RESULTS / "first_try.md").read_text().splitlines() if "|" in line]
+    cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines]
+    at = {name: column for column, name in enumerate(cells[0])}
+    table = [
+        "| data | `EigenGamePCA(k)`: largest angle, CPU s | scikit-learn `PCA(k)`: largest angle, CPU s | routes |",
+        "|---|---|---|---|",
+    ]
+    for row in cells[2:]:
+        ours, theirs = row[at["CPU seconds, first / again"]], row[at["scikit-learn, first / again"]]
+        angle, _, outside = (
+            row[at["scikit-learn's largest angle (outside)"]].rstrip(")").partition(" (")
+        )
+        beyond = "" if outside == "0" else f" ({outside} components beyond 0.05)"
+        outcome, _, solver = row[at["outcomes"]].partition("; ")
+        route = outcome[outcome.index("(") + 1 : outcome.rindex(",")]
+        first = [one.partition(" / ")[0] for one in (ours, theirs)]
+        table.append(
+            f"| {row[at['data']]} | {row[at['largest angle']]} rad, {first[0]} | {angle} rad{beyond}, {first[1]} "
+            f"| {route}; {solver} |"
+        )
+    return "\n".join(table)
+
+
+TABLES = {"peers": peers, "paper": paper, "defaults": defaults}
 
 
 def written() -> dict[Path, str]:
-    """Return the pages that contain the table, with their up-to-date contents."""
-    table = text(json.loads(RESULTS.read_text())["rows"])
-    pattern = re.compile(r"(<!-- peers: begin -->\n).*(\n<!-- peers: end -->)", re.S)
+    """Return the pages that contain a table, with their up-to-date contents."""
     found = {}
-    for path in PAGES:
-        assert pattern.search(path.read_text()), f"{path} has no markers"
-        found[path] = pattern.sub(lambda match: match[1] + table + match[2], path.read_text())
+    for page, names in PAGES.items():
+        text = (ROOT / page).read_text()
+        for name in names:
+            pattern = re.compile(rf"(<!-- {name}: begin -->\n).*(\n<!-- {name}: end -->)", re.S)
+            assert pattern.search(text), f"{page} has no markers of {name}"
+            text = pattern.sub(lambda match, name=name: match[1] + TABLES[name]() + match[2], text)
+        found[ROOT / page] = text
     return found
 
 
