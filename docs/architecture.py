@@ -1,8 +1,9 @@
 """Import graph of the package: which room imports from which, checked by a test and drawn for the documentation.
 
 A *room* is a subpackage of `eigengame` or a module directly in it. ``python docs/architecture.py`` writes the
-drawing and the table of rooms into ``CONTRIBUTING.md`` (Mermaid, which GitHub renders) and into the page
-"Architecture" (SVG, which needs no network). `tests/test_architecture.py` fails when they are out of date.
+drawing and the table of rooms into ``CONTRIBUTING.md`` (Mermaid, which GitHub renders), and the drawing as SVG for
+the page "Contributing" of the site, which needs no network (`docs/contributing_page.py`).
+`tests/test_architecture.py` fails when they are out of date.
 """
 
 from __future__ import annotations
@@ -201,10 +202,12 @@ def table() -> str:
 
 
 STYLE = """
+.page { fill: #fff; stroke: none }
 text { font: 13px monospace; text-anchor: middle; dominant-baseline: central; fill: #222 }
-rect { fill: #eef2fb; stroke: #5570b0 } path { fill: none; stroke: #777 } marker path { fill: #777 }
+rect.room { fill: #eef2fb; stroke: #5570b0 } path { fill: none; stroke: #777 } marker path { fill: #777 }
 @media (prefers-color-scheme: dark) {
-  text { fill: #eee } rect { fill: #26304a; stroke: #8aa2dc } path { stroke: #aaa } marker path { fill: #aaa }
+  .page { fill: #1e2129 } text { fill: #eee } rect.room { fill: #26304a; stroke: #8aa2dc }
+  path { stroke: #aaa } marker path { fill: #aaa }
 }
 """
 
@@ -238,7 +241,8 @@ def svg(found: Mapping[Edge, list[str]]) -> str:
     for at, wide in widths.items():
         x, y = place[at]
         parts.append(
-            f'<rect x="{x - wide / 2:.0f}" y="{y - height / 2:.0f}" width="{wide}" height="{height}" rx="5"/>'
+            f'<rect class="room" x="{x - wide / 2:.0f}" y="{y - height / 2:.0f}" '
+            f'width="{wide}" height="{height}" rx="5"/>'
             f'<text x="{x:.0f}" y="{y:.0f}">{label(at)}</text>'
         )
     size = f"{total:.0f} {40 + (len(rows) - 1) * gap:.0f}"
@@ -247,7 +251,8 @@ def svg(found: Mapping[Edge, list[str]]) -> str:
         '<path d="M0,0 L8,4 L0,8 z"/></marker>'
     )
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {size}" width="{total:.0f}">'
-    return "\n".join([head, f"<style>{STYLE}</style>", marker, *parts, "</svg>\n"])
+    page = '<rect class="page" width="100%" height="100%"/>'  # readable on a page of either colour
+    return "\n".join([head, f"<style>{STYLE}</style>", page, marker, *parts, "</svg>\n"])
 
 
 def _rows(arrows: list[tuple[int, int]]) -> tuple[list[list[Node]], list[list[Node]]]:
@@ -282,10 +287,9 @@ def _rows(arrows: list[tuple[int, int]]) -> tuple[list[list[Node]], list[list[No
 def written() -> dict[Path, str]:
     """Return the files that contain the drawing or the table, with their up-to-date contents."""
     found = edges()
-    contributing, page = ROOT / "CONTRIBUTING.md", ROOT / "docs" / "architecture.md"
+    contributing = ROOT / "CONTRIBUTING.md"
     return {
         contributing: _between(contributing, f"{mermaid(found)}\n\n{table()}"),
-        page: _between(page, f"![Imports between the rooms](architecture.svg)\n\n{table()}"),
         ROOT / "docs" / "architecture.svg": svg(found),
     }
 
