@@ -1,16 +1,17 @@
 """Single cells: from raw counts to a scatter plot.
 
-A single-cell experiment counts the molecules of each gene in each cell. The usual first steps are: divide the counts of
-a cell by their total, take logarithms, select the genes that vary most, and compute principal components. Here all of
-these happen while the file is read; the sparse counts never become dense. The cells are then grouped by their scores,
-and each group is described by the genes that distinguish it.
+A single-cell experiment counts the molecules of each gene in each cell. The usual first steps are: divide
+the counts of a cell by their total, take logarithms, select the genes that vary most, and compute principal
+components. Here all of these happen while the file is read; the sparse counts never become dense. The cells
+are then grouped by their scores, and each group is described by the genes that distinguish it.
 
-The counts are those of a 10x Genomics file (`singlecell_10x`) if it is in the folder `EIGENGAME_DATA`. Otherwise a file
-of the same form is generated, with four types of cells.
+The counts are those of a 10x Genomics file (`singlecell_10x`) if it is in the folder `EIGENGAME_DATA`.
+Otherwise a file of the same form is generated, with four types of cells.
 """
 
 # %%
-# A file of 10x Genomics is an HDF5 file with the non-zero counts, the names of genes, and the barcodes of cells.
+# A file of 10x Genomics is an HDF5 file with the non-zero counts, the names of genes, and the barcodes of
+# cells.
 import os
 import tempfile
 from pathlib import Path
@@ -52,8 +53,8 @@ print("data:", path.name if found else "generated counts of four types of cells"
 print(f"{counts.shape[0]} cells, {counts.shape[1]} genes")
 
 # %%
-# `prepare` describes the steps; the data passes through them when the fit reads it. The totals of cells include all
-# genes, also those that are not selected.
+# `prepare` describes the steps; the data passes through them when the fit reads it. The totals of cells
+# include all genes, also those that are not selected.
 GENES = min(2000, counts.shape[1] // 4)
 cells = prepare(path, counts="log-normalise", top_variable=GENES)
 pca = EigenGamePCA(20, random_state=0).fit(cells)
@@ -67,8 +68,8 @@ GROUPS = 5 if found else 4
 groups = KMeans(GROUPS, n_init=10, random_state=0).fit_predict(scores)
 
 # %%
-# The mean scores of a group, multiplied by the components, are its mean expression relative to all cells. The genes
-# with the largest values describe the group.
+# The mean scores of a group, multiplied by the components, are its mean expression relative to all cells. The
+# genes with the largest values describe the group.
 names = np.asarray(pca.feature_names_in_)
 order = np.argsort(-np.bincount(groups))
 labels = []
@@ -79,7 +80,8 @@ for number, group in enumerate(order, start=1):
     print(f"group {number}: {(groups == group).sum():>4} cells, {labels[-1]}")
 
 # %%
-# Colours are groups, and the legend lists their genes. Groups that overlap in one plane can be apart in the other.
+# Colours are groups, and the legend lists their genes. Groups that overlap in one plane can be apart in the
+# other.
 COLOURS = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#000000"]
 figure, panels = plt.subplots(1, 2, figsize=(9.5, 4.6), layout="constrained")
 for axes, (a, b) in zip(panels, [(0, 1), (2, 3)], strict=True):

@@ -1,11 +1,11 @@
 """A first fit: components of handwritten digits, with certified bounds.
 
-Principal components of pictures are pictures. This program fits eight of them, draws them, and compares the bound
-that the fit gives for each component with its true error. The bound is computed without knowing the exact components;
-here the data is small enough to compute these too.
+Principal components of pictures are pictures. This program fits eight of them, draws them, and compares the
+bound that the fit gives for each component with its true error. The bound is computed without knowing the
+exact components; here the data is small enough to compute these too.
 
-The pictures are the test images of MNIST (28 x 28 pixels) if they are in the folder `EIGENGAME_DATA`, and otherwise
-the digits that come with scikit-learn (8 x 8 pixels).
+The pictures are the test images of MNIST (28 x 28 pixels) if they are in the folder `EIGENGAME_DATA`, and
+otherwise the digits that come with scikit-learn (8 x 8 pixels).
 """
 
 # %%
@@ -27,8 +27,8 @@ data = path if path.exists() else load_digits().data
 print("data:", "MNIST, test images" if path.exists() else "the digits of scikit-learn")
 
 # %%
-# The fit needs no step size and no number of iterations. It ends when every component is within 0.05 rad of the exact
-# one by its certificate; `outcome_` says how it ended.
+# The fit needs no step size and no number of iterations. It ends when every component is within 0.05 rad of
+# the exact one by its certificate; `outcome_` says how it ended.
 pca = EigenGamePCA(K, random_state=0).fit(data)
 n, side = pca.n_samples_seen_, round(pca.n_features_in_**0.5)
 print(f"{n} images of {side} x {side} pixels: {pca.outcome_}")
@@ -46,8 +46,8 @@ for i in range(K):
 print(f"{(angles <= bounds).sum()} of {K} angles are below their bounds")
 
 # %%
-# Blue and red pixels have opposite signs: moving along a component makes the red ones brighter and the blue ones
-# darker. The sign of a component as a whole has no meaning.
+# Blue and red pixels have opposite signs: moving along a component makes the red ones brighter and the blue
+# ones darker. The sign of a component as a whole has no meaning.
 figure = plt.figure(figsize=(9, 3.4), layout="constrained")
 left, right = figure.subfigures(1, 2, width_ratios=[1.35, 1])
 left.suptitle("components, with their shares of the variance", fontsize=10)

@@ -1,11 +1,12 @@
 """A file that is read in pieces, with a checkpoint: interrupted, and resumed to the same bits.
 
 A fit reads a file batch by batch, so the file may be larger than memory. A long run should also survive an
-interruption. With `checkpoint=`, the state of the run is saved, and the same call continues it. This program interrupts
-a fit on purpose, resumes it, and compares the result with that of a run without an interruption.
+interruption. With `checkpoint=`, the state of the run is saved, and the same call continues it. This
+program interrupts a fit on purpose, resumes it, and compares the result with that of a run without an
+interruption.
 
-The data is generated: sums of smooth waves with noise. The environment variable `EIGENGAME_ROWS` sets the number of
-rows. The default is small, so that the program ends soon; 20,000,000 rows are a file of 32 GB.
+The data is generated: sums of smooth waves with noise. The environment variable `EIGENGAME_ROWS` sets the
+number of rows. The default is small, so that the program ends soon; 20,000,000 rows are a file of 32 GB.
 """
 
 # %%
@@ -38,8 +39,8 @@ print(f"data: generated, {ROWS} x {FEATURES} numbers, a file of {path.stat().st_
 
 
 # %%
-# A watcher is called after each batch. This one notes how far the run has come, and can press Ctrl-C: the signal that
-# it raises is the one that the keyboard sends.
+# A watcher is called after each batch. This one notes how far the run has come, and can press Ctrl-C: the
+# signal that it raises is the one that the keyboard sends.
 class Watch:
     """Note the rows that were read, and interrupt the run after some batches."""
 
@@ -47,9 +48,11 @@ class Watch:
         self.rows, self.interrupt_after = [], interrupt_after
 
     def plan(self, plan):
+        """Keep the plan of the run as text."""
         self.text = str(plan)
 
     def batch(self, at):
+        """Note the progress after a batch."""
         if at.ended:  # called once more at the end of a pass
             return
         self.rows.append((at.number - 1) * ROWS + at.rows)
