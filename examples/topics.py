@@ -52,7 +52,9 @@ _, exact = true_components(dense - dense.mean(axis=0), K)
 angles = angular_error(pca.components_, exact)
 print(pca.outcome_)
 below = (angles <= pca.certificate_.angle).sum()
-print(f"largest bound: {pca.certificate_.angle.max():.0e} rad; {below} of {K} angles are below theirs")
+print(
+    f"largest bound: {pca.certificate_.angle.max():.0e} rad; {below} of {K} angles are below theirs"
+)
 
 # %%
 # The sign of a component has no meaning, but its two ends have: they are words that do not go together.
