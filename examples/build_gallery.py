@@ -125,25 +125,26 @@ def overview(examples: list[Example]) -> str:
         "or is in the folder `EIGENGAME_DATA`, and otherwise generated data; each prints which.",
         "`make gallery` runs all of them and writes these pages.",
         "",
-        "| | |",
-        "|---|---|",
     ]
-    for name, title, introduction, _ in examples:
+    entries = []
+    for name, title, _, _ in examples:
         image = f"[![{title}](gallery/thumbnails/{name}.png)](gallery/{name}.md)"
-        first = " ".join(introduction.split("\n\n")[0].split())
-        lines.append(f"| {image} | **[{title}](gallery/{name}.md)**<br>{first} |")
-    return "\n".join(lines) + "\n"
+        entries.append(f"{image}<br>**[{title}](gallery/{name}.md)**")
+    rows = [f"| {' | '.join(entries[i : i + 2])} |" for i in range(0, len(entries), 2)]
+    return "\n".join([*lines, rows[0], "|---|---|", *rows[1:]]) + "\n"
 
 
 def write_figures(name: str, figure: Path) -> None:
     """Write the figure and its thumbnail, with 256 colours."""
     from PIL import Image
 
-    picture = Image.open(figure).convert("RGB")
-    small = picture.resize((320, round(320 * picture.height / picture.width)), Image.LANCZOS)
+    with Image.open(figure) as opened:
+        picture = opened.convert("RGB")
+    small = picture.resize((360, round(360 * picture.height / picture.width)), Image.LANCZOS)
     for path, image in ((DOCS / "gallery", picture), (DOCS / "gallery" / "thumbnails", small)):
         path.mkdir(parents=True, exist_ok=True)
-        image.quantize(256, dither=Image.Dither.NONE).save(path / f"{name}.png", optimize=True)
+        few = image.quantize(256, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+        few.save(path / f"{name}.png", optimize=True)
 
 
 def main() -> None:
