@@ -2,8 +2,8 @@
 
 A single-cell experiment counts the molecules of each gene in each cell. The usual first steps are: divide
 the counts of a cell by their total, take logarithms, select the genes that vary most, and compute principal
-components. Here all of these happen while the file is read; the sparse counts never become dense. The cells
-are then grouped by their scores, and each group is described by the genes that distinguish it.
+components. Here all of these happen while the file is read, and the counts stay sparse. The cells are then
+grouped by their scores, and each group is described by the genes that distinguish it.
 
 The counts are those of a 10x Genomics file (`singlecell_10x`) if it is in the folder `EIGENGAME_DATA`.
 Otherwise a file of the same form is generated, with four types of cells.
@@ -58,7 +58,7 @@ print(f"{counts.shape[0]} cells, {counts.shape[1]} genes")
 GENES = min(2000, counts.shape[1] // 4)
 cells = prepare(path, counts="log-normalise", top_variable=GENES)
 pca = EigenGamePCA(20, random_state=0).fit(cells)
-print(f"fitted on {cells.shape[1]} genes: {pca.outcome_}")
+print(f"fitted on {cells.shape[1]} genes, sparse: {cells.sparse}; {pca.outcome_}")
 print(f"largest bound of the 20 components: {pca.certificate_.angle.max():.1e} rad")
 
 # %%

@@ -49,8 +49,11 @@ models = {
 for name, model in models.items():
     share = model.explained_variance_ratio()
     bound = float(share.angle_bound.max())
+    sea = int(model.components().sel(mode=1).notnull().sum())
     found = abs(np.corrcoef(model.scores().sel(mode=1), index)[0, 1])
-    print(f"{name}: component 1 explains {float(share[0]):.0%}, bounds below {bound:.0e} rad")
+    print(
+        f"{name}: {sea} cells, component 1 explains {float(share[0]):.0%}, largest bound {bound:.0e}"
+    )
     print(f"    correlation of its scores with the tropical oscillation: {found:.2f}")
 
 # %%

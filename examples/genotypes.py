@@ -1,9 +1,9 @@
 """Genotypes: new individuals, projected onto the components of a reference.
 
 Components of genotypes show ancestry. To place new individuals among those of a reference, their scores are
-computed from the components of the reference. The new file rarely has the same form: its SNPs are in
-another order, and for many of them it counts the other allele. A model therefore stores the ids and alleles
-of its SNPs, and aligns other files with them. This program shows what happens with and without it.
+computed from the components of the reference. The new file may have another form: its SNPs are in another
+order, and for some of them it counts the other allele. A model therefore stores the ids and alleles of its
+SNPs, and aligns other files with them. This program shows what happens with and without it.
 
 The individuals are those of HapMap3 (`genotypes_hapmap3`) if they are in the folder `EIGENGAME_DATA`.
 Otherwise three populations are generated.

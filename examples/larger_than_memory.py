@@ -95,7 +95,7 @@ print(f"batches: {len(first.rows)} + {len(second.rows)}, without interruption {l
 print(f"components, variances and bounds are identical to the last bit: {same}")
 
 # %%
-# The resumed run reads none of the earlier batches again.
+# The resumed run computes none of the earlier batches again.
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
 begin = len(first.rows)
 left.plot(np.array(whole.rows) / 1000, color="0.8", lw=6, label="without interruption")

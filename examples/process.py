@@ -66,6 +66,9 @@ for name, monitored in found.items():
     before = rates[: FAULT // BATCH].mean()
     print(f"{name}: {before:.1%} of the rows before the fault are alarms")
     print(f"    first batch with an alarm in more than half of its rows: row {first[name]}")
+    after = monitored[FAULT // BATCH :]
+    t2, spe = (np.mean([getattr(one, f"{x}_alarms") for one in after]) for x in ("t2", "spe"))
+    print(f"    alarms of rows with the fault: {t2:.0%} by T2, {spe:.0%} by SPE")
 alarm = found["adaptive model"][first["adaptive model"] // BATCH]
 sensor, share = alarm.top_features(int(alarm.spe.argmax()), "spe")[0]
 print(f"largest contribution to the SPE of the alarm: {sensor}, {share:.0%}")

@@ -1,9 +1,8 @@
 """Topics of texts: components of a sparse TF-IDF matrix, described by their words.
 
 Each text becomes a row with a weight for each word: how often the word occurs, relative to the number of
-texts that contain it (TF-IDF). Most weights are 0, so the matrix is sparse. It stays sparse in the fit,
-which subtracts the mean without changing the matrix. The words with the largest loadings describe a
-component, and the scores place the texts.
+texts that contain it (TF-IDF). Most weights are 0, so the matrix is sparse. The fit takes it as it is. The
+words with the largest loadings describe a component, and the scores place the texts.
 
 The texts are on every machine that runs this program: the docstrings of the functions and classes of SciPy.
 The module from which a text comes is not used in the fit. It is used afterwards, to see whether components

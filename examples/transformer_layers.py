@@ -78,7 +78,7 @@ def layer_scores():
 results = {"before training": layer_scores()}
 optimizer = torch.optim.Adam(network.parameters(), lr=3e-3)
 for _ in range(150):
-    batch = torch.randint(half, (256,))
+    batch = torch.randint(half, (128,))
     loss = nn.functional.cross_entropy(network(images[batch]), labels[batch])
     optimizer.zero_grad()
     loss.backward()

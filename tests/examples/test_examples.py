@@ -86,6 +86,7 @@ def test_the_alarm_comes_with_the_fault_and_names_the_sensor(run):
     assert found["first"]["adaptive model"] == found["FAULT"]
     assert found["first"]["fixed model"] < found["FAULT"]
     assert found["sensor"] == "column 11"
+    assert found["spe"] > 0.95 > 0.1 > found["t2"]
     before = np.concatenate([one.alarms for one in found["found"]["adaptive model"]])
     assert before[: found["FAULT"]].mean() < 0.06
 
