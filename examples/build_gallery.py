@@ -140,7 +140,9 @@ def write_figures(name: str, figure: Path) -> None:
 
     with Image.open(figure) as opened:
         picture = opened.convert("RGB")
-    small = picture.resize((360, round(360 * picture.height / picture.width)), Image.LANCZOS)
+    small = picture.resize(
+        (360, round(360 * picture.height / picture.width)), Image.Resampling.LANCZOS
+    )
     for path, image in ((DOCS / "gallery", picture), (DOCS / "gallery" / "thumbnails", small)):
         path.mkdir(parents=True, exist_ok=True)
         few = image.quantize(256, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)

@@ -103,7 +103,7 @@ for name, (fits, scores) in results.items():
 figure, panels = plt.subplots(1, 3, figsize=(10.5, 3.7), layout="constrained")
 for name, colour, marker in (("before training", "0.5", "s"), ("after training", "#0072B2", "o")):
     panels[0].plot(range(1, BLOCKS + 1), separated[name], color=colour, marker=marker, label=name)
-panels[0].set(xlabel="block", ylabel=f"separated by {K} components", ylim=(0, 1.02))
+panels[0].set(xlabel="block", ylabel="share closest to their own digit", ylim=(0, 1.02))
 panels[0].set_xticks(range(1, BLOCKS + 1))
 panels[0].legend(frameon=False, loc="lower right")
 for axes, (name, (_, scores)) in zip(panels[1:], results.items(), strict=True):
