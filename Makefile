@@ -11,7 +11,7 @@ CASES ?= 1000000
 # Experiments of `make reproduce`.
 NAMES ?= all
 
-.PHONY: help demo torch test test-slow lint format browser bench soundness mutations reproduce docs clean
+.PHONY: help demo torch test test-slow lint format browser bench soundness mutations reproduce gallery docs clean
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | column -t -s '	'
 
@@ -90,6 +90,10 @@ mutations: $(VENV)/.installed-test  ## read a million mutated inputs of all form
 reproduce: $(VENV)/.installed-plots  ## run the paper's experiments (an hour or more): NAMES="mnist synthetic" for some, QUICK=1 for a smoke test
 	@echo "==> running the experiments of the paper; results go to reproduction/output"
 	@$(BIN)/python -m reproduction $(NAMES) $(if $(QUICK),--quick)
+
+gallery: torch  ## run the examples, and write their pages, figures and notebooks in docs/gallery
+	@echo "==> running the examples"
+	@$(BIN)/python examples/build_gallery.py
 
 docs: $(VENV)/.installed-docs  ## build the documentation into site/
 	@echo "==> building the documentation into site/"

@@ -115,7 +115,7 @@ def by_lanczos(problem: Problem) -> list[Claim]:
     """Fit sparse rows by Lanczos' method, however few they are."""
     rows = sparse.csr_array(problem.rows)
 
-    def lanczos(**options: Any) -> EigenGamePCA:
+    def lanczos(**options: Any) -> Any:
         return estimator(problem, algorithm="auto", tol=tolerance(problem), **options)
 
     with mock.patch.object(routes, "_cheapest", return_value=routes.LANCZOS):

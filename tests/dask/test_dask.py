@@ -2,7 +2,6 @@
 
 import os
 import pickle
-import runpy
 import signal
 import sys
 import time
@@ -434,13 +433,6 @@ def test_what_cannot_be_sent_is_refused_with_the_way_out(tmp_path):
     np.save(tmp_path / "rows.npy", X)
     with pytest.raises(SourceError, match=r"cannot be sent .*: give its path"):
         game().fit(open_npy(tmp_path / "rows.npy"), engine="dask")
-
-
-def test_three_sites_share_states_only(capsys):
-    runpy.run_path(str(ROOT / "examples/federated.py"), run_name="__main__")
-    shown = capsys.readouterr().out
-    assert "1797 images at 3 sites" in shown
-    assert "all sites, merged" in shown
 
 
 def test_exact_components_of_few_features_by_the_covariance_on_a_cluster():

@@ -40,7 +40,7 @@ class Progress:
 
 
 class Watcher(Protocol):
-    """Progress callback, called after each batch.
+    """Progress callback, called after each batch, and once more when a pass ends (`Progress.ended`).
 
     Optional methods: `begin(facts)`; `plan(plan)` with the `Plan` of the fit; `end(outcome)`; and `close()`, which
     is called in any case.
