@@ -58,6 +58,7 @@ class HeldRows:
         ]
         self.roots = np.concatenate([np.asarray(one, np.float64) for one in roots])
         self.weight = float(np.sum(self.roots**2))
+        self.unweighted = bool((self.roots == 1).all())
         self.on_device = jax.default_backend() != "cpu" and not scattered
         self._entries = _joined(parts, width) if scattered else None
 
@@ -108,18 +109,26 @@ class HeldRows:
     def _panel(self, columns: slice, *, center: bool) -> Panel:
         """Return a panel; the mean is subtracted twice, so that its own rounding is removed."""
         library: Any = jnp if self.on_device else np
-        values = library.concatenate(list(self._columns(columns)))
+        parts = list(self._columns(columns))
+        values = parts[0] if len(parts) == 1 else library.concatenate(parts)
         roots = library.asarray(self.roots)
         weight = max(self.weight, np.finfo(float).tiny)
         mean = roots @ values / weight
         if center:
-            values = values - roots[:, None] * mean[None, :]
+            values = self._shifted(values, roots, mean)
             rest = roots @ values / weight
-            values, mean = values - roots[:, None] * rest[None, :], mean + rest
+            values, mean = self._shifted(values, roots, rest), mean + rest
         return Panel(columns, values, np.asarray(mean))
 
+    def _shifted(self, values: Any, roots: Any, mean: Any) -> Any:
+        """Return weighted rows about a mean; on a host the array itself is changed."""
+        if self.on_device:
+            return values - roots[:, None] * mean[None, :]
+        values -= mean if self.unweighted else roots[:, None] * mean
+        return values
+
     def _columns(self, columns: slice) -> Iterator[Any]:
-        """Iterate over these columns of the batches, in float64 and in the frame, multiplied by the roots."""
+        """Iterate over new arrays of these columns of the batches, in float64, in the frame, times the roots."""
         if self._entries is not None:
             yield self._entries[:, columns].toarray()
             return
@@ -132,8 +141,21 @@ class HeldRows:
                     one if self.on_device else np.asarray(one)
                     for one in (part.origin[columns], part.unit, part.roots)
                 )
-                values = (values - origin[None, :]) / unit * roots[:, None]
+                if self.on_device:
+                    values = (values - origin[None, :]) / unit * roots[:, None]
+                else:
+                    _framed(values, origin, float(unit), roots)
             yield values
+
+
+def _framed(values: np.ndarray, origin: np.ndarray, unit: float, roots: np.ndarray) -> None:
+    """Subtract an origin from rows, divide them by a unit, and multiply them by roots, in place."""
+    if origin.any():
+        values -= origin
+    if unit != 1:
+        values /= unit
+    if (roots != 1).any():
+        values *= roots[:, None]
 
 
 def _joined(parts: list[SparseRows | CSRRows], width: int) -> sparse.csc_array:
