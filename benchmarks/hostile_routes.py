@@ -28,8 +28,10 @@ from benchmarks.hostile_claims import Claim, Route, claim, estimator, tolerance
 from benchmarks.hostile_problems import Problem
 from benchmarks.hostile_streams import STREAM_ROUTES
 from eigengame.estimator import pca
-from eigengame.solver import plan, routes
+from eigengame.solver import plan, refine, routes
 from eigengame.solver.covariance import COARSE
+from eigengame.solver.float32_products import measurable
+from eigengame.solver.goal import Goal
 
 MOST_INNER_PRODUCTS = 1200
 """Largest number of rows whose inner products are solved."""
@@ -126,6 +128,25 @@ def by_lanczos(problem: Problem) -> list[Claim]:
         ]
 
 
+def by_measured_products(problem: Problem) -> list[Claim]:
+    """Refine by products in float32 whose errors are measured, although their bounds may be small enough."""
+
+    def measured(goal: Goal, values: Any) -> str:
+        return "measured" if measurable(goal) else "float64"
+
+    tol = max(tolerance(problem), COARSE)  # with a smaller one float32 is not tried
+    fit = partial(estimator, problem, tol=tol, dtype="float32")
+    with (
+        mock.patch.object(pca, "SMALL", 0),
+        mock.patch.object(refine, "_first_precision", measured),
+    ):
+        return [
+            claim("plain", fit().fit(problem.rows)),
+            claim("uncentred", fit(center=False).fit(problem.rows)),
+            claim("weighted", fit().fit(problem.rows, sample_weight=problem.weights)),
+        ]
+
+
 def by_weights(problem: Problem) -> list[Claim]:
     pca = estimator(problem, tol=tolerance(problem))
     return [claim("weighted", pca.fit(problem.rows, sample_weight=problem.weights))]
@@ -193,6 +214,7 @@ ROUTES: dict[str, Route] = {
     "sparse": by_sparse,
     "sparse-one-pass": sparse_in_one_pass,
     "lanczos": by_lanczos,
+    "measured-products": by_measured_products,
     "weights": by_weights,
     "weights-one-pass": weights_in_one_pass,
     "uncentred": uncentred,

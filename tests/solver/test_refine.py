@@ -11,7 +11,7 @@ from eigengame import metrics, testing
 from eigengame.game import as_rows
 from eigengame.solver import refine as refining
 from eigengame.solver.certify_players import certify, certify_by_one_pass
-from eigengame.solver.goal import RISK, Goal, share_of_risk
+from eigengame.solver.goal import RISK, ROUNDING_RISK, Goal, share_of_risk
 from eigengame.solver.krylov_space import KrylovSpace
 from eigengame.solver.outcome import Status
 from eigengame.solver.products import improve, measure
@@ -179,8 +179,9 @@ def test_a_missed_component_is_found_by_the_probes():
 
 
 def test_all_looks_together_stay_within_the_risk():
-    assert sum(map(share_of_risk, range(1, 1000))) <= RISK
-    assert share_of_risk(1) == RISK / 2
+    # What is left belongs to measured roundings.
+    assert sum(map(share_of_risk, range(1, 1000))) <= RISK - ROUNDING_RISK
+    assert share_of_risk(1) == (RISK - ROUNDING_RISK) / 2
 
 
 def test_float32_is_enough_for_a_tolerance_well_above_its_rounding():

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from eigengame.sharding.gather import gather
 from eigengame.solver import float64_products as float64
+from eigengame.solver.float32_products import measured_products
 from eigengame.solver.goal import Goal
 from eigengame.solver.products import image
+
+Precision = Literal["update", "measured", "float64"]
+"""Precision of a pass: that of the updates, with bounds on the rounding of sums; float32 with measured errors
+(`float32_products`); or float64."""
 
 
 class BlockProducts(NamedTuple):
@@ -42,7 +47,7 @@ class BlockProducts(NamedTuple):
 
 
 def multiply(
-    goal: Goal, block: np.ndarray, *, precise: bool, task: str = "refinement"
+    goal: Goal, block: np.ndarray, precision: Precision, task: str = "refinement"
 ) -> BlockProducts:
     """Multiply directions of at most unit length (m, d) by M.
 
@@ -51,12 +56,14 @@ def multiply(
     goal : Goal
     block : array of shape (m, d)
         In float64.
-    precise : bool
-        Whether to multiply in float64 instead of the precision of the updates.
+    precision : Precision
     task : str
         Name of the pass, for progress.
     """
-    if precise:
+    if precision == "measured":
+        rounded, images, errors = measured_products(goal, block, task)
+        return BlockProducts(rounded, images, errors, np.zeros_like(errors))
+    if precision == "float64":
         mean = None if goal.mean is None else gather(goal.mean).astype(np.float64)
         found = float64.products(goal.passes, block, mean, task)
         return BlockProducts(block, found.images, found.sums, found.scores)

@@ -39,7 +39,7 @@ def certify_by_one_pass(goal: Goal, players: np.ndarray) -> Certificate:
     """
     if goal.on_host(players):
         start = float64.orthonormal(players)
-        found = multiply(goal, start, precise=True, task="measuring")
+        found = multiply(goal, start, "float64", "measuring")
         bounds = certificate(
             start, found.images, goal.k, floor=found.sums, scores=found.scores, scale=goal.scale
         )

@@ -144,7 +144,7 @@ class HeldRows:
                 if self.on_device:
                     values = (values - origin[None, :]) / unit * roots[:, None]
                 else:
-                    _framed(values, origin, float(unit), roots)
+                    _framed(values, np.asarray(origin), float(unit), np.asarray(roots))
             yield values
 
 

@@ -54,15 +54,21 @@ class RawRows:
 
         Nothing is compiled. `out` has room for the rows in float64, at least as many as are asked for.
         """
-        given, roots = np.asarray(self.values)[part], np.asarray(self.roots)[part]
-        origin, unit = np.asarray(self.origin), float(self.unit)
+        return self.columns_on_host(part, slice(None), out), np.asarray(self.roots)[part]
+
+    def columns_on_host(
+        self, part: slice, columns: slice, out: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Return some columns of some rows as `widened` has them, as an array of NumPy."""
+        given, roots = np.asarray(self.values)[part, columns], np.asarray(self.roots)[part]
+        origin, unit = np.asarray(self.origin)[columns], float(self.unit)
         values = np.empty(given.shape) if out is None else out[: len(given)]
         np.subtract(given, origin, out=values, casting="unsafe")
         if unit != 1:
             values /= unit
         if (roots != 1).any():
             values *= roots[:, None]
-        return values, roots
+        return values
 
     def groups(self, size: int) -> RawRows:
         """Return the rows in groups of at most `size`, along a new first axis."""

@@ -3,7 +3,8 @@
 Each pass multiplies two blocks by M. The residual directions of the players extend a Krylov space, in which the
 players are the eigenvectors (`krylov_space`). The random probes are multiplied once more, and bound what lies
 outside the players (`probes`). So every pass ends with a certificate. Passes are in the precision of the updates if
-its rounding leaves room for the tolerance, and in float64 otherwise.
+bounds on its rounding leave room for the tolerance. Otherwise the rounding is measured where that is possible, and
+if it leaves no room either, passes are in float64.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ import numpy as np
 from eigengame._system.blas_threads import all_blas_threads
 from eigengame.sharding.gather import gather
 from eigengame.solver import float64_products as float64
-from eigengame.solver.block_products import BlockProducts, multiply, rounded_to
+from eigengame.solver.block_products import BlockProducts, Precision, multiply, rounded_to
 from eigengame.solver.certificate import Certificate, certificate, stored, tighter
+from eigengame.solver.float32_products import measurable
 from eigengame.solver.goal import RISK, Goal, converged_status, share_of_risk
 from eigengame.solver.image_errors import rounding_angles
 from eigengame.solver.krylov_space import (
@@ -60,8 +62,8 @@ class _Step(NamedTuple):
     probes : Probes or None
         None if nothing lies outside the players.
     certificate : Certificate
-    precise : bool
-        Whether passes are in float64.
+    precision : Precision
+        Of the passes.
     look : int
         Number of times that probes were drawn. Each has a share of the risk, and all shares add up to the risk.
     measured : SmallProducts, optional
@@ -73,7 +75,7 @@ class _Step(NamedTuple):
     space: KrylovSpace
     probes: Probes | None
     certificate: Certificate
-    precise: bool
+    precision: Precision
     look: int = 1
     measured: SmallProducts | None = None
     settled: bool = False
@@ -148,14 +150,10 @@ def _begin(
     """Measure the players, and the probes with them, by one pass."""
     start = float64.orthonormal(players)
     count, d = start.shape
-    precise = np.dtype(goal.dtype) == np.float64 or goal.passes.on_host
-    if values is not None and goal.tol is not None and not precise:
-        parts = goal.rounding.parts(values)
-        least = rounding_angles(values, *parts, goal.k, float(values[-1]))
-        precise = bool((least[: goal.determined] > ROOM * goal.tol).any())
-    if not precise:
+    precision = _first_precision(goal, values)
+    if precision != "float64":
         start = rounded_to(start, goal.dtype)
-    fixed = start if precise else float64.orthonormal(start)
+    fixed = start if precision == "float64" else float64.orthonormal(start)
     probes = None
     if count < d:
         unit = _unit(goal, d)
@@ -165,38 +163,55 @@ def _begin(
             else Probes.after_first_pass(fixed, *first, unit)
         )
     block = start if probes is None else np.concatenate([start, probes.block()])
-    found, others = multiply(goal, block, precise=precise).split(count)
+    found, others = multiply(goal, block, precision).split(count)
     space = krylov_space(*found)
     if probes is not None:
         probes = _multiplied(probes, others, space).with_space(space)
     measured = small_products(*space[:2])
     certified = _certified(goal, space, probes, count, 1, measured)
-    return _Step(space, probes, certified, precise, measured=measured)
+    return _Step(space, probes, certified, precision, measured=measured)
+
+
+def _first_precision(goal: Goal, values: np.ndarray | None) -> Precision:
+    """Return the precision of the first pass, from estimates of the eigenvalues (K,) if there are any."""
+    if np.dtype(goal.dtype) == np.float64 or goal.passes.on_host:
+        return "float64"
+    if values is None or goal.tol is None:
+        return "update"
+    least = rounding_angles(values, *goal.rounding.parts(values), goal.k, float(values[-1]))
+    if (least[: goal.determined] <= ROOM * goal.tol).all():
+        return "update"
+    return _next_precision(goal, "update")
+
+
+def _next_precision(goal: Goal, precision: Precision) -> Precision:
+    """Return the precision of passes if the rounding of this one is too large."""
+    return "measured" if precision == "update" and measurable(goal) else "float64"
 
 
 def _next(goal: Goal, now: _Step, count: int) -> _Step:
     """Make one more pass: over residual directions, or over all players if float64 is needed from here on."""
-    space, probes, precise, look = now.space, now.probes, now.precise, now.look
+    space, probes, precision, look = now.space, now.probes, now.precision, now.look
     if probes is not None and _leave_out_too_much(probes, space, goal.k):
         # The players of the first pass missed a direction that was found since: the probes start again.
         look += 1
         draws = draw_probes(goal.seed + look, REFINED_PROBES, probes.players.shape[1])
         probes = Probes.outside(space.directions[:count], draws, probes.unit)
-    again = not precise and _rounding_is_too_large(goal, now)
+    again = precision != "float64" and _rounding_is_too_large(goal, now)
     if again:
         assert probes is not None
         directions = _together(space.directions[:count], probes.players)
-        precise = True
+        precision = _next_precision(goal, precision)
     elif now.settled:
         directions = space.directions[:0]
     else:
         directions = fresh_directions(space, count)
-        if not precise:
-            directions = rounded_to(directions, goal.dtype)
+    if precision != "float64":
+        directions = rounded_to(directions, goal.dtype)
     # A few powers are enough: afterwards only the players are multiplied.
     powered = None if probes is None or probes.complete else probes
     block = directions if powered is None else np.concatenate([directions, powered.block()])
-    found, others = multiply(goal, block, precise=precise).split(len(directions))
+    found, others = multiply(goal, block, precision).split(len(directions))
     measured, settled = now.measured, not len(directions)
     if not settled:
         space, measured = krylov_space(*found) if again else extended(space, *found), None
@@ -208,7 +223,7 @@ def _next(goal: Goal, now: _Step, count: int) -> _Step:
             space, measured = truncated(space, probes.players, 2 * count), None
     measured = small_products(*space[:2]) if measured is None else measured
     certified = _certified(goal, space, probes, count, look, measured)
-    return _Step(space, probes, certified, precise, look, measured, settled)
+    return _Step(space, probes, certified, precision, look, measured, settled)
 
 
 def _leave_out_too_much(probes: Probes, space: KrylovSpace, k: int) -> bool:
@@ -238,7 +253,7 @@ def measured_players(goal: Goal, players: np.ndarray) -> Certificate:
         # A level well below the last component does not limit its bound.
         if probes.complete or now.certificate.level <= LOW * now.certificate.rayleigh[-1]:
             break
-        found = multiply(goal, probes.block(), precise=True, task="probes")
+        found = multiply(goal, probes.block(), "float64", "probes")
         probes, used = _multiplied(probes, found, now.space), used + 1
         after = _certified(goal, now.space, probes, count, 1, now.measured)
         done = after.level > 0.98 * now.certificate.level
@@ -296,7 +311,7 @@ def _certified(
     )
     options: dict[str, Any] = {
         "scale": goal.scale,
-        "confidence": 1.0 if probes is None else 1 - RISK,
+        "confidence": 1.0 if probes is None and not measurable(goal) else 1 - RISK,
         "probes": 0 if probes is None else probes.count,
         "powers": 0 if probes is None else probes.powers,
         "tol": goal.tol,
