@@ -114,7 +114,7 @@ def load_bert(folder: str | Path) -> Bert:
     kind = config.get("position_embedding_type", "absolute"), config["hidden_act"]
     if kind != ("absolute", "gelu"):
         raise ValueError(
-            f"{folder}: position_embedding_type and hidden_act are {kind}; only 'absolute' and 'gelu' are supported."
+            f"{folder}: position_embedding_type and hidden_act are {kind}; give a model with 'absolute' and 'gelu'."
         )
     model = Bert(config)
     arrays = read_arrays(Path(folder) / "model.safetensors")[0]

@@ -14,8 +14,8 @@ Corporation (the background corpus of Lee et al., 2005), of 200 words on average
     pip download --no-deps gensim && unzip gensim-*.whl 'gensim/test/test_data/lee_background.cor'
     TEXTS=gensim/test/test_data/lee_background.cor
 
-Each token is a row; texts are cut to 256 tokens, the limit of the model. Truth is the covariance matrix of a forward
-pass in float64 with hooks of its own, and its eigenvectors by LAPACK.
+Each token is a row; texts are cut to 256 tokens, the limit of the model. Truth is the covariance matrix of a
+forward pass in float64 with hooks of its own, and its eigenvectors by LAPACK.
 """
 
 from __future__ import annotations
@@ -41,13 +41,9 @@ OPTIONS: dict[str, Any] = {"rows": "tokens", "mask": "attention_mask"}
 
 FITS: dict[str, dict[str, Any]] = {
     "defaults": {},
-    'algorithm="covariance"': {"algorithm": "covariance"},
-    'algorithm="covariance", dtype="bfloat16", network_dtype="float32"': {
-        "algorithm": "covariance",
-        "dtype": "bfloat16",
-        "network_dtype": "float32",
-    },
-    'algorithm="covariance", dtype="bfloat16"': {"algorithm": "covariance", "dtype": "bfloat16"},
+    'algorithm="remembered"': {"algorithm": "remembered"},
+    'dtype="bfloat16", network_dtype="float32"': {"dtype": "bfloat16", "network_dtype": "float32"},
+    'dtype="bfloat16"': {"dtype": "bfloat16"},
 }
 
 
@@ -157,7 +153,8 @@ def accuracy_table(
         )
         bounds = np.concatenate([pca.certificate_.angle for pca in fit.values()])
         lines.append(
-            f"| `{name}` | {seconds[name]:.0f} | {angles.max():.1e} | {np.median(angles):.1e} "
+            f"| {name if name == 'defaults' else f'`{name}`'} | {seconds[name]:.0f} "
+            f"| {angles.max():.1e} | {np.median(angles):.1e} "
             f"| {sum(one['certified'] for one in fit.table())} of {len(angles)} "
             f"| {np.sum(bounds < np.pi / 2)} | {np.sum(angles > bounds)} |"
         )
@@ -170,8 +167,8 @@ def layer_table(fits: LayerFits, truth: dict[str, Truth]) -> list[str]:
     lines = [
         "The fit with defaults. `explained` is the share of the first 1, 4 and all components; `exact` is the same "
         f"share of {k} components in float64.\n",
-        "| layer | 1 | 4 | all | exact | effective dimension | exact | certified | largest bound of these "
-        "| largest angle | smallest relative gap |",
+        "| layer | explained: 1 | 4 | all | exact | effective dimension | exact | certified "
+        "| largest bound of these | largest angle | smallest relative gap |",
         "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for one in fits.table():
@@ -219,9 +216,9 @@ def component_table(
     words = np.array(tokenizer.tokens)[tokens.ids]
     groups = {"token": tokens.ids, "text": tokens.inputs, "position": tokens.positions}
     lines = [
-        f"The first {SHOWN} components of each layer. Shares of the variance of the scores between tokens, texts and "
-        "positions, adjusted; and the most frequent tokens among the lowest and the highest 1 % of the scores, with "
-        "their shares.\n",
+        f"The first {SHOWN} components of each layer. Shares of the variance of the scores between tokens, texts "
+        "and positions, adjusted; and the most frequent tokens among the lowest and the highest 1 % of the scores, "
+        "with their shares.\n",
         "| layer | component | variance | token | text | position | lowest | highest |",
         "|---|---|---|---|---|---|---|---|",
     ]
