@@ -121,3 +121,30 @@ def load_bert(folder: str | Path) -> Bert:
     known = {name: torch.from_numpy(arrays[name]) for name in model.state_dict() if name in arrays}
     model.load_state_dict(known)
     return model.eval()
+
+
+def difference_to_transformers(folder: str | Path, batch: dict[str, Any]) -> tuple[float, float]:
+    """Return the largest difference to the hidden states of Hugging Face's BertModel, and the largest of these.
+
+    Parameters
+    ----------
+    folder : path
+        Checkpoint.
+    batch : dict
+        `input_ids` and `attention_mask`; padding is not compared.
+    """
+    from transformers import BertModel
+
+    own, other = load_bert(folder), BertModel.from_pretrained(folder).eval()
+    seen: list[Tensor] = []
+    for module in (own.embeddings, *own.encoder["layer"]):
+        module.register_forward_hook(lambda m, g, output: seen.append(output))
+    with torch.inference_mode():
+        own(**batch)
+        expected = other(**batch, output_hidden_states=True).hidden_states
+    used = batch["attention_mask"] > 0
+    pairs = [(one[used], two[used]) for one, two in zip(seen, expected, strict=True)]
+    return (
+        max(float((one - two).abs().max()) for one, two in pairs),
+        max(float(two.abs().max()) for _, two in pairs),
+    )

@@ -16,6 +16,8 @@ Corporation (the background corpus of Lee et al., 2005), of 200 words on average
 
 Each token is a row; texts are cut to 256 tokens, the limit of the model. Truth is the covariance matrix of a
 forward pass in float64 with hooks of its own, and its eigenvectors by LAPACK.
+
+`--check` compares the hidden states of the first texts with those of Hugging Face's transformers, if it is installed.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from benchmarks.bert import Bert, load_bert
+from benchmarks.bert import Bert, difference_to_transformers, load_bert
 from benchmarks.token_groups import Truth, shares_of, typical_tokens
 from benchmarks.wordpiece import WordPiece
 from eigengame import LayerFits, UncertifiedWarning, activations, fit_layers, metrics
@@ -54,10 +56,15 @@ def main() -> None:
     parser.add_argument("--components", type=int, default=16)
     parser.add_argument("--out", type=Path, help="Write the tables to this file too.")
     parser.add_argument("--figure", type=Path, help="Write a figure (.svg) of the default fit.")
+    parser.add_argument("--check", action="store_true", help="Compare with transformers only.")
     given = parser.parse_args()
     model, tokenizer = load_bert(given.model), WordPiece(given.model / "vocab.txt")
     lines = given.texts.read_text(encoding="utf-8").splitlines()
     batches = batches_of([tokenizer(line, MOST_TOKENS) for line in lines if line.strip()])
+    if given.check:
+        apart, largest = difference_to_transformers(given.model, batches[0])
+        print(f"largest difference to transformers {apart:.1e}, largest number {largest:.1f}")
+        return
     pages = list(pages_of(model, batches, tokenizer, given.components, given.figure))
     if given.out:
         given.out.write_text("\n".join(pages) + "\n", encoding="utf-8")
@@ -137,8 +144,8 @@ def accuracy_table(
 ) -> list[str]:
     """Return a table of the angles of each fit to the truth, beside their bounds."""
     lines = [
-        "Angles between components and those of float64 (rad). A bound below pi/2 is informative. Bounds refer to the "
-        "rows as they were rounded, so they need not hold against float64 if rows are in bfloat16.\n",
+        "Angles between components and those of float64 (rad). A bound below pi/2 is informative. Bounds refer to "
+        "the rows as they were rounded, so they need not hold against float64 if rows are in bfloat16.\n",
         "| fit | seconds | largest angle | median | components certified within 0.05 | informative bounds "
         "| bounds below the angle |",
         "|---|---|---|---|---|---|---|",
