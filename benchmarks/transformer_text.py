@@ -17,7 +17,7 @@ Corporation (the background corpus of Lee et al., 2005), of 200 words on average
 Each token is a row; texts are cut to 256 tokens, the limit of the model. Truth is the covariance matrix of a
 forward pass in float64 with hooks of its own, and its eigenvectors by LAPACK.
 
-`--check` compares the hidden states of the first texts with those of Hugging Face's transformers, if it is installed.
+`--check` compares the hidden states of the first texts with those of Hugging Face's transformers.
 """
 
 from __future__ import annotations
