@@ -11,6 +11,7 @@ import pytest
 
 from eigengame import EigenGamePCA, LayerFits, UncertifiedWarning, activations, fit_layers
 from eigengame.layerwise import solve as solving
+from eigengame.layerwise.groups import by_covariance
 from eigengame.linalg.chebyshev import leading_eigenvectors
 from eigengame.metrics import angular_error
 from eigengame.model_file import ModelFileError
@@ -292,3 +293,24 @@ def test_eigenvectors_of_an_accelerator_give_the_same_fits(fits, monkeypatch):
         )
         assert pca.certificate_.within(0.05)
     assert jnp.isfinite(found["layer0"].components_).all()
+
+
+def test_components_with_small_gaps_are_certified_by_probes_in_float64():
+    # Neighbouring values differ by 1 %. Rounding errors of the matrix are 1e-6 of the largest; a bound on those of
+    # probes in float32 would be 1e-3.
+    random, values = np.random.default_rng(5), 0.99 ** np.arange(96)
+    rows = (random.normal(size=(20, 512, 96)) * values**0.5).astype(np.float32)
+    pca = fit_layers(lambda x: x, list(rows[:, None]), k=8, algorithm="covariance")["output"]
+    flat = rows.reshape(-1, 96).astype(float)
+    exact = np.linalg.svd(flat - flat.mean(0), full_matrices=False)[2][:8]
+    angles = angular_error(pca.components_.astype(float), exact)
+    assert angles.max() < 1e-4
+    assert (pca.certificate_.angle >= angles).all()
+    assert pca.certificate_.angle.max() < 0.01
+    assert pca._result.stream.probes.images.dtype == np.float32
+
+
+def test_a_cpu_sums_matrices_of_up_to_1024_features():
+    assert by_covariance("auto", 1024, 12, 20)
+    assert not by_covariance("auto", 1025, 12, 20)
+    assert by_covariance("auto", 3000, 12, 1000)

@@ -1,5 +1,6 @@
 """Positions of torch networks as rows: tokens and pixels, masks, ragged lengths, samples, outputs, wrappers."""
 
+import gc
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +12,7 @@ from torch import nn  # noqa: E402
 
 from eigengame import EigenGamePCA, activations  # noqa: E402
 from eigengame.metrics import angular_error  # noqa: E402
+from eigengame.sources._positions import PaddingWarning  # noqa: E402
 from tests.sources.tables import error_of  # noqa: E402
 
 pytestmark = pytest.mark.skipif(
@@ -344,3 +346,69 @@ def test_rows_that_are_not_finite_are_skipped_or_set_to_zero(encoder):
     np.testing.assert_array_equal(weights == 0, (zero == 0).all(1))
     assert weights[0] == 0
     assert EigenGamePCA(2).fit(skip).n_samples_seen_ == weights.sum()
+
+
+def test_masks_that_are_added_to_scores_are_refused(encoder):
+    def added(batch):
+        return torch.where(batch["attention_mask"] > 0, 0.0, -1e9)
+
+    message = error_of(activations, encoder, texts(), "layers.0", rows="tokens", mask=added)
+    assert "the mask has negative numbers" in message
+
+
+def test_padding_without_a_mask_is_named_by_a_warning(encoder):
+    with pytest.warns(PaddingWarning, match="give mask='attention_mask'"):
+        padded = activations(encoder, texts(), "layers.0", rows="tokens")
+    assert len(rows_of(padded)) == 3 * 9 + 2 * 7 + 3 * 6
+    # Without padding in the batch nothing is said, nor if all positions are wanted.
+    activations(encoder, texts(((4, 4),)), "layers.0", rows="tokens")
+    activations(encoder, texts(), "layers.0", rows="tokens", mask=lambda b: 0 * b["input_ids"] + 1)
+
+
+class Pooled(nn.Module):
+    """An encoder with embeddings of positions, which have no inputs, and a pooled output without positions."""
+
+    def __init__(self):
+        super().__init__()
+        self.words, self.places = nn.Embedding(VOCABULARY, D), nn.Embedding(20, D)
+        self.layers, self.pooler = nn.ModuleList([Layer(), Layer()]), nn.Linear(D, D)
+
+    def forward(self, input_ids, attention_mask):
+        x = self.words(input_ids) + self.places(torch.arange(input_ids.shape[1])[None])
+        for layer in self.layers:
+            x = layer(x, attention_mask == 0)[0]
+        return self.pooler(x[:, 0])
+
+
+def test_default_layers_are_those_with_positions():
+    torch.manual_seed(0)
+    net, options = Pooled().eval(), {"rows": "tokens", "mask": "attention_mask"}
+    source = activations(net, texts(), **options)
+    assert list(source.layers.names) == ["words", "layers.0", "layers.1"]
+    named = activations(net, texts(), ["words", "layers.*"], **options)
+    np.testing.assert_array_equal(rows_of(source), rows_of(named))
+    # Layers that were given are not left out.
+    assert "which has no positions" in error_of(
+        activations, net, texts(), ["layers.0", "pooler"], **options
+    )
+    assert "'places' gives shape (1, 9, 8) for 2 inputs" in error_of(
+        activations, net, texts(), "places", **options
+    )
+    only = nn.Sequential(nn.Flatten(), nn.Linear(6, 2))
+    assert "which has no positions" in error_of(
+        activations, only, [torch.zeros(3, 6)], rows="tokens"
+    )
+
+
+def test_the_tensors_of_earlier_batches_are_not_kept(encoder):
+    def loader():
+        yield from texts([tuple(np.random.default_rng(i).integers(1, 12, 8)) for i in range(40)])
+
+    source = activations(encoder, loader(), "layers.1", rows="tokens", mask="attention_mask")
+    counts = []
+    for _ in source.blocks(0, 64):
+        gc.collect()
+        counts.append(sum(type(one) is torch.Tensor for one in gc.get_objects()))
+    assert len(counts) > 20
+    # The loader makes all of its batches at the start: those that were read are freed, one by one.
+    assert counts[-1] <= counts[2]

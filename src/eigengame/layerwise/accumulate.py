@@ -38,6 +38,7 @@ class Sums(NamedTuple):
         Remembered games.
     moments : Moments
     probes : ProbeSums or None
+        In float64 beside a matrix on a CPU, where they show how the matrix was rounded; then moments are too.
     """
 
     matrix: jax.Array | None
@@ -46,11 +47,12 @@ class Sums(NamedTuple):
     probes: ProbeSums | None
 
 
-def no_scatter(layers: int, d: int, seed: int, probes: int) -> Sums:
-    """Return scatter matrices without rows, for the route "covariance"."""
-    moments, sums = no_moments(d, np.float32), no_sums(probes, d, np.float32, seed)
-    matrix = jnp.zeros((layers, d, d), jnp.float32)
-    return _committed(Sums(matrix, None, *_repeated((moments, sums), layers)))
+def no_scatter(layers: int, d: int, seed: int, probes: int, dtype: Any = np.float32) -> Sums:
+    """Return scatter matrices without rows, for the route "covariance"; `dtype` is that of moments and probes."""
+    with jax.enable_x64(np.dtype(dtype) == np.float64):
+        moments, sums = no_moments(d, dtype), no_sums(probes, d, dtype, seed)
+        matrix = jnp.zeros((layers, d, d), jnp.float32)
+        return _committed(Sums(matrix, None, *_repeated((moments, sums), layers)))
 
 
 def no_games(game: Remembered, layers: int, k: int, d: int, seed: int, probes: int) -> Sums:
@@ -71,8 +73,14 @@ def _repeated(tree: Any, count: int) -> Any:
     return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (count, *leaf.shape)), tree)
 
 
-@partial(jit_without_autotune, static_argnums=0)
 def add_rows(game: Remembered, sums: Sums, values: jax.Array, roots: jax.Array) -> Sums:
+    """Return the sums after one block, in the precision of the sums before it; see `_add_rows`."""
+    with jax.enable_x64(sums.moments.mean.dtype == np.float64):
+        return _add_rows(game, sums, values, roots)
+
+
+@partial(jit_without_autotune, static_argnums=0)
+def _add_rows(game: Remembered, sums: Sums, values: jax.Array, roots: jax.Array) -> Sums:
     """Return the sums after one block.
 
     Parameters
@@ -93,14 +101,21 @@ def add_rows(game: Remembered, sums: Sums, values: jax.Array, roots: jax.Array) 
         now = (values, roots, sums.state, sums.moments, sums.probes)
         return Sums(None, *jax.lax.map(play, now))
 
-    def add(own_values: Any, own_roots: Any, moments: Moments, probes: ProbeSums | None) -> Any:
+    wide = sums.moments.mean.dtype == np.float64
+
+    def add(parts: Any) -> Any:
+        own_values, own_roots, moments, probes = parts
+        if wide:
+            own_values, own_roots = own_values.astype(np.float64), own_roots.astype(np.float64)
         rows = DenseRows(own_values, own_roots)
         own = batch_moments(rows)
         if probes is not None:
             probes = add_batch(probes, rows, moments, own, center=game.center)
         return merge_moments(moments, own), probes
 
-    moments, probes = jax.vmap(add)(values, roots, sums.moments, sums.probes)
+    # One layer after another if rows are copied to float64.
+    over_layers = partial(jax.lax.map, add) if wide else jax.vmap(add)
+    moments, probes = over_layers((values, roots, sums.moments, sums.probes))
     return Sums(sums.matrix + _products(values), None, moments, probes)
 
 

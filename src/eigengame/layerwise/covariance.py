@@ -1,11 +1,14 @@
 r"""Components of one layer from its scatter matrix, which was summed in float32, with a certificate.
 
 A bound on the rounding error of the matrix by its number of rows would be far too large. The products of the probes
-with $M$ were summed separately, so they measure it, as in `eigengame.solver.float32_scatter`. Here they are in
-float32 too: their own error is bounded by `probe_error`.
+with $M$ were summed separately, so they measure it, as in `eigengame.solver.float32_scatter`. On a CPU they are in
+float64. On an accelerator they are in float32 too: their own error is bounded by `probe_error`, and is most of the
+bound.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import jax
 import numpy as np
@@ -22,6 +25,7 @@ from eigengame.solver.probe_products import probe_error
 from eigengame.solver.probe_sums import ProbeSums
 from eigengame.solver.probes import least_norm
 from eigengame.solver.result import Found, rank_bound, scale_of
+from eigengame.solver.rounding import unit_roundoff
 from eigengame.solver.scatter import Scatter
 from eigengame.solver.stream import Stream
 
@@ -87,6 +91,7 @@ def found_in_scatter(
         Nearly eigenvectors, and some more; None computes them here.
     """
     d, weight = len(matrix), float(moments.weight)
+    narrow = _in_float32(moments, probes)
     wide = np.asarray(matrix, np.float64)
     if options.center:
         mean = np.asarray(moments.mean, np.float64)
@@ -111,8 +116,20 @@ def found_in_scatter(
         outcome=Outcome(status or Status.STREAM_ENDED, ROUTE, 1),
         moments=moments,
         rows=rows,
-        stream=_stream(game, kept, values, moments, probes, rows, k),
+        stream=_stream(game, kept, values, *narrow, rows, k),
     )
+
+
+def _in_float32(moments: Moments, probes: ProbeSums) -> tuple[Moments, ProbeSums]:
+    """Return moments and probes as the stream of a fit keeps them."""
+
+    def rounded(leaf: Any) -> jax.Array:
+        kept = np.asarray(leaf)
+        return jax.device_put(kept.astype(np.float32) if kept.dtype == np.float64 else kept)
+
+    moments, probes = jax.tree.map(rounded, (moments, probes))
+    least = jax.device_put(np.float32(unit_roundoff(np.float32)))
+    return moments, probes._replace(unit=jax.numpy.maximum(probes.unit, least))
 
 
 def _with_error(matrix: np.ndarray, stream: Stream) -> Scatter:
@@ -137,10 +154,11 @@ def _stream(
     """Return the remembered game whose memory is these players (K, d) and their eigenvalues (K,)."""
     kept = jax.device_put(players.astype(np.float32))
     state = game.empty_state(kept, k)
+    mean, weight = (jax.device_put(np.asarray(one, np.float32)) for one in moments[1::-1])
     memory = state.memory._replace(
         strengths=jax.device_put(np.maximum(values, 0).astype(np.float32)),
-        mean=moments.mean if game.center else state.memory.mean,
-        weight=moments.weight,
+        mean=mean if game.center else state.memory.mean,
+        weight=weight,
     )
     state = state._replace(memory=memory, step=probes.chain)
     now = (rows, kept[:k])

@@ -70,7 +70,7 @@ def fit_layers(
     algorithm : {"auto", "covariance", "remembered"}
         "covariance" sums the scatter matrix of each layer in float32, and solves its eigenproblem; "remembered"
         plays the remembered game, which needs memory for the players only. "auto" takes the first where matrices
-        are small: up to 8192 features on an accelerator, and up to three times the number of players on a CPU.
+        are small: up to 8192 features on an accelerator; on a CPU up to 1024, or three times the number of players.
     stack : bool or "auto"
         Whether layers are computed together: True requires layers of one shape, "auto" groups them by shape, False
         computes each alone.

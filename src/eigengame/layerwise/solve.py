@@ -59,8 +59,9 @@ def _tasks(group: Group, k: int, name: str) -> list[Any]:
     if sums.matrix is not None and on_accelerator():
         players = options.players(k, d)
         start = random_orthonormal(guarded(players, d), d, np.float32, options.seed)
-        means = sums.moments.mean if options.center else jnp.zeros_like(sums.moments.mean)
-        vectors = eigenvectors_on_device(sums.matrix, sums.moments.weight, means, start, players)
+        means, weights = (jnp.asarray(np.asarray(one, np.float32)) for one in sums.moments[1::-1])
+        means = means if options.center else jnp.zeros_like(means)
+        vectors = eigenvectors_on_device(sums.matrix, weights, means, start, players)
 
     def solved(i: int) -> tuple[Found, Options]:
         with precision(np.float32):
@@ -69,7 +70,9 @@ def _tasks(group: Group, k: int, name: str) -> list[Any]:
                     stream_of(game, sums, i, k, int(group.rows[i])), options
                 ), options
             assert sums.matrix is not None
-            moments, probes = jax.tree.map(lambda leaf: leaf[i], (sums.moments, sums.probes))
+            moments, probes = jax.tree.map(
+                lambda leaf: np.asarray(leaf)[i], (sums.moments, sums.probes)
+            )
             own = None if vectors is None else vectors[i]
             found = found_in_scatter(
                 game,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -14,6 +15,14 @@ from eigengame.sources.iterators import tensor_to_numpy
 
 ROWS = ("inputs", "tokens", "pixels")
 """What a row is: a whole input, or one position of it."""
+
+
+USUAL_MASK = "attention_mask"
+"""Key of the mask in batches for Hugging Face models."""
+
+
+class PaddingWarning(UserWarning):
+    """Padding is used as rows, although batches have a mask."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +72,25 @@ class PositionOptions:
             raise SourceError(
                 f"{name}: the mask has shape {array.shape}: give one of shape (inputs, positions)."
             )
+        if array.dtype.kind == "f" and not (array >= 0).all():
+            raise SourceError(
+                f"{name}: the mask has negative numbers or NaN, as masks that are added to scores of attention: "
+                "give one that is 1 where there is a token and 0 for padding."
+            )
         return array != 0
+
+    def warn_if_padded(self, item: Any, name: str) -> None:
+        """Warn if there is no mask, but a batch of the loader has one that is zero somewhere."""
+        found = item.get(USUAL_MASK) if isinstance(item, Mapping) else None
+        if self.rows != "tokens" or self.mask is not None or found is None:
+            return
+        if not np.all(to_host(found)):
+            warnings.warn(
+                f"{name}: padding is a row too, because there is no mask=, but {USUAL_MASK!r} of a batch has "
+                f"zeros: give mask={USUAL_MASK!r}, or a function that returns ones if this is meant.",
+                PaddingWarning,
+                stacklevel=2,
+            )
 
     def choose(self, mask: np.ndarray | None, shape: tuple[int, int], first: int) -> Chosen:
         """Return the positions of a batch that are rows.

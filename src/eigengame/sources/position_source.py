@@ -44,6 +44,7 @@ class PositionSource(ActivationsSource):
     def _find_layers(self) -> Layers:
         layers, self.position_counts = self._network.find_layers(self._inputs.first)
         mask = self._options.mask_of(self._inputs.first_item, self.name)
+        self._options.warn_if_padded(self._inputs.first_item, self.name)
         if mask is not None and len(mask) != self._inputs.batch_rows:
             raise SourceError(
                 f"{self.name}: the mask has shape {mask.shape} for {self._inputs.batch_rows} inputs: give one of "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import partial
 from typing import Any
 
@@ -86,7 +86,7 @@ class TorchNetwork:
             else expand_roles(self._model, patterns, name)
         )
         self._matches = match_all(wanted, list(modules), name, LIST_NAMES)
-        self._by_pattern = patterns is not None
+        self.by_pattern = patterns is not None
         # One hook per module. A module with several names is known by the first one matched.
         self._hooked: dict[Any, str] = {}
         for names in self._matches.values():
@@ -115,7 +115,7 @@ class TorchNetwork:
         for pattern, names in self._matches.items():
             hooked = {self._hooked[self._model.get_submodule(name)] for name in names}
             # Default blocks may be used in training only, so they need not run.
-            if self._by_pattern and not hooked & runs.keys():
+            if self.by_pattern and not hooked & runs.keys():
                 raise SourceError(
                     f"layers: {pattern!r} matches {', '.join(names[:3])}, which did not run in the forward pass: "
                     "give modules that the network calls."
@@ -124,6 +124,10 @@ class TorchNetwork:
             raise SourceError(
                 f"{self.name}: none of its blocks ran in the forward pass: give layers=."
             )
+
+    def leave_out(self, names: Collection[str]) -> None:
+        """Do not call handlers for these modules any more."""
+        self._hooked = {one: name for one, name in self._hooked.items() if name not in names}
 
     def use_layers(self, wanted: Layers) -> Layers:
         """Write the layers to the positions, and in the memory format, of an earlier source."""

@@ -50,20 +50,30 @@ class TorchPositions:
         count = row_count(inputs, self.name)
         seen: list[tuple[str, tuple[int, ...], bool]] = []
         lengths: dict[str, int] = {}
-        runs = Counter[str]()
+        runs, refused = Counter[str](), dict[str, SourceError]()
 
         def record(name: str, output: Any) -> None:
             runs[name] += 1
             own = run_name(name, runs[name])
-            tensor, features = self._rows_first(own, output, count)
+            try:
+                tensor, features = self._rows_first(own, output, count)
+            except SourceError as error:
+                # Default blocks are left out: a pooled output has no positions, embeddings of positions no inputs.
+                if self.network.by_pattern or self._options.rows == "inputs":
+                    raise
+                refused[name] = error
+                return
             seen.append((own, features, False))
             lengths[own] = tensor.shape[1]
             self.computed.add(tensor.dtype)
 
         self.network.run(inputs, record)
         self.network.refuse_unless_run(runs)
-        self.layers = Layers.of(seen)
-        return self.layers, lengths
+        if refused and not seen:
+            raise next(iter(refused.values()))
+        self.network.leave_out(refused)
+        self.layers = Layers.of([one for one in seen if one[0].partition(":")[0] not in refused])
+        return self.layers, {layer.name: lengths[layer.name] for layer in self.layers}
 
     def use_layers(self, wanted: Layers) -> Layers:
         """Arrange the layers as in an earlier source."""
