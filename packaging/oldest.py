@@ -11,7 +11,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 PYPROJECT = Path(__file__).resolve().parent.parent / "pyproject.toml"
-REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)(\[[\w,-]+\])?\s*>=\s*(?P<minimum>[\d.]+)(\s*,\s*<[\d.]+)?")
+REQUIREMENT = re.compile(
+    r"(?P<name>[\w.-]+)(\[[\w,-]+\])?\s*>=\s*(?P<minimum>[\d.]+)(\s*,\s*<[\d.]+)?"
+)
 
 
 def parsed(requirement: str) -> tuple[str, str]:
@@ -32,7 +34,9 @@ def minimum_versions(requirements: Iterable[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for name, minimum in map(parsed, requirements):
         if found.setdefault(normal(name), minimum) != minimum:
-            raise ValueError(f"{name} has two minimum versions: {found[normal(name)]} and {minimum}.")
+            raise ValueError(
+                f"{name} has two minimum versions: {found[normal(name)]} and {minimum}."
+            )
     return found
 
 
