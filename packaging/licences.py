@@ -17,14 +17,14 @@ HEAD = """\
 # Licences of dependencies
 
 The package is licensed under Apache-2.0. It contains no code of its dependencies: they are installed as packages of
-their own. `python packaging/licences.py` writes this page from the metadata of the installed packages. The metadata is
-what their authors declared; the licence files in the packages are authoritative, also for libraries that their binary
-builds contain.
+their own. `python packaging/licences.py` writes this page from the metadata of the installed packages. These state what
+the authors declared. The licence files in the packages are authoritative, also for libraries that binary builds
+contain.
 """
 
 
 def licence(name: str) -> str:
-    """Return the licence that an installed package declares: an expression, classifiers, the first line, or a file."""
+    """Return the licence that a package declares: by an expression, classifiers, a text, or the name of a file."""
     about = importlib.metadata.metadata(name)
     if about.get("License-Expression"):
         return str(about["License-Expression"])
