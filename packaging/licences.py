@@ -17,8 +17,8 @@ HEAD = """\
 # Licences of dependencies
 
 The package is licensed under Apache-2.0. It contains no code of its dependencies: they are installed as packages of
-their own. `python packaging/licences.py` writes this page from the metadata of the installed packages. These state what
-the authors declared. The licence files in the packages are authoritative, also for libraries that binary builds
+their own. `python packaging/licences.py` writes this page from the metadata of installed packages, which state what
+their authors declared. The licence files in the packages are authoritative, also for libraries that binary builds
 contain.
 """
 
