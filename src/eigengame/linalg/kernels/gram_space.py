@@ -29,7 +29,6 @@ from eigengame.linalg.kernels.tiles import (
     added_up,
     called,
     coefficient_parts,
-    dot,
     load,
     parts_of,
     pieces_of,
@@ -210,10 +209,10 @@ def _add_products(*refs: Any, k: int, parts: int, each: int, tiles: int, square:
 
     def products(columns: Any) -> list[jax.Array]:
         x = triton.load(rows.at[:, columns])
-        new = [dot(x, x, trans_b=True)] if square else []
+        new = [triton.dot(x, x, trans_b=True)] if square else []
         for piece in pieces_of(k + parts - 1):
             parted = parts_of(load(wide, k, *piece, columns), PARTS)
-            new.append(added_up(dot(x, part, trans_b=True) for part in parted))
+            new.append(added_up(triton.dot(x, part, trans_b=True) for part in parted))
         return new
 
     sum_tiles(outputs, one[0], TILE, each, tiles, products)
@@ -227,7 +226,7 @@ def _add_overlaps(*refs: Any, k: int, parts: int, tile: int, each: int, tiles: i
     def products(columns: Any) -> list[jax.Array]:
         scaled = load(wide, k, 0, TALL, columns) * scale[:, None]
         first, second = parts_of(scaled, PARTS, jnp.float16)
-        return [dot(first, part, trans_b=True) for part in (first, second)]
+        return [triton.dot(first, part, trans_b=True) for part in (first, second)]
 
     sum_tiles(outputs, one[0], tile, each, tiles, products)
 
@@ -251,11 +250,11 @@ def _combine(*refs: Any, k: int, parts: int, each: int, tiles: int) -> None:
         ]
         # Small terms come first: truncation errors are proportional to the sum so far.
         turned = added_up(
-            dot(turn[p], parted[q])
+            triton.dot(turn[p], parted[q])
             for p, q in ((1, 0), (0, 1), (0, 0))
             for turn, parted in zip(of_wide, under, strict=True)
         )
-        new = added_up(dot(part, x) for part in reversed(of_rows))
+        new = added_up(triton.dot(part, x) for part in reversed(of_rows))
         store(outputs, k, 0, TALL, columns, units[:, None] * turned + new)
 
     walk(TILE, each, tiles, combine)

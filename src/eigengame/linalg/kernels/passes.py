@@ -19,7 +19,6 @@ from eigengame.linalg.kernels.tiles import (
     TILE,
     added_up,
     called,
-    dot,
     load,
     shares,
     split,
@@ -81,7 +80,7 @@ def _add(
 
     def add(columns: Any) -> None:
         x = triton.load(rows.at[:, columns])
-        more = added_up(dot(part, x) for part in of_rows)
+        more = added_up(triton.dot(part, x) for part in of_rows)
         # By a float32 addition: see `sum_tiles`.
         so_far = load([total], k, 0, TALL, columns)
         store([made], k, 0, TALL, columns, so_far + unknown_one * more)

@@ -17,9 +17,6 @@ from jax import lax
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton
 
-dot: Callable[..., jax.Array] = getattr(triton, "dot", None) or pl.dot
-"""Product of two tiles. Both names are one function; JAX before 0.10.2 has only the second."""
-
 TILE = 128
 """Columns of a tile."""
 
