@@ -24,7 +24,7 @@ def script(name):
 
 
 def table_of(page, heading):
-    """Return the rows of the table below a heading of a page of the documentation, as lists of cells."""
+    """Return the rows of the first table below a heading of a page of the documentation, as lists of cells."""
     text = (ROOT / "docs" / page).read_text().split(f"\n## {heading}\n")[1].split("\n## ")[0]
-    lines = [line for line in text.splitlines() if line.startswith("|")]
+    lines = text[text.index("\n|") + 1 :].split("\n\n")[0].splitlines()
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
