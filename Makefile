@@ -10,8 +10,11 @@ SPREAD := -n $(WORKERS) --dist worksteal
 CASES ?= 1000000
 # Experiments of `make reproduce`.
 NAMES ?= all
+# `make test-oldest`: an environment with the minimum versions, and the oldest Python.
+OLDEST := .venv-oldest
+OLDEST_PYTHON ?= python3.11
 
-.PHONY: help demo torch test test-slow lint format browser bench soundness mutations reproduce gallery docs clean
+.PHONY: help demo torch test test-slow test-oldest lint format browser bench soundness mutations reproduce gallery docs clean
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | column -t -s '	'
 
@@ -53,6 +56,18 @@ test: $(VENV)/.installed-test  ## run the tests (a few minutes on two cores)
 test-slow: $(VENV)/.installed-test  ## run the slow checks too
 	@echo "==> running every test, the slow ones included"
 	@EIGENGAME_OPTIMIZE=1 $(BIN)/python -m pytest $(SPREAD) -m "slow or not slow"
+
+$(OLDEST)/.installed: pyproject.toml packaging/oldest.py
+	@echo "==> making a virtual environment in $(OLDEST), with the minimum versions of pyproject.toml"
+	@$(OLDEST_PYTHON) -m venv --clear $(OLDEST)
+	@$(OLDEST)/bin/python packaging/oldest.py test > $(OLDEST)/constraints.txt
+	@$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check \
+	  --constraint $(OLDEST)/constraints.txt --editable ".[test]"
+	@touch $@
+
+test-oldest: $(OLDEST)/.installed  ## run the tests with the minimum versions of all dependencies
+	@echo "==> running the tests with the minimum versions"
+	@$(OLDEST)/bin/python -m pytest $(SPREAD)
 
 lint: $(VENV)/.installed-lint  ## check style and types
 	@echo "==> ruff and mypy"
@@ -100,4 +115,4 @@ docs: $(VENV)/.installed-docs  ## build the documentation into site/
 	@$(BIN)/mkdocs build --strict --quiet
 
 clean:  ## remove everything that was built
-	rm -rf $(VENV) .cache site build dist demo.png
+	rm -rf $(VENV) $(OLDEST) .cache site build dist demo.png

@@ -152,7 +152,7 @@ def test_wrong_arguments_are_refused(stand_in):
 
 def test_without_anndata_the_error_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "anndata", None)
-    with pytest.raises(ImportError, match=r"pip install 'eigengame\[cells\]'"):
+    with pytest.raises(ImportError, match=r'pip install "eigengame\[cells\]"'):
         eigengame.scanpy.pca(X, 2)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from eigengame import _check
+from eigengame._system.extras import install_command
 from eigengame.estimator import EigenGamePCA
 from eigengame.preparation import prepare
 from eigengame.sources import Source, as_source
@@ -133,7 +134,7 @@ def _checked(adata: Any, layer: str | None, options: dict[str, Any]) -> Any:
         from anndata import AnnData
     except ModuleNotFoundError:
         raise ImportError(
-            "anndata is needed for eigengame.scanpy: pip install 'eigengame[cells]'. Files can be fitted without "
+            f"anndata is needed for eigengame.scanpy: {install_command('anndata')}. Files can be fitted without "
             "it: EigenGamePCA(50).fit('cells.h5ad')."
         ) from None
     if not isinstance(adata, AnnData):

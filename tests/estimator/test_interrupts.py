@@ -15,6 +15,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from eigengame import EigenGamePCA
+from eigengame._system import interrupts
 
 N, D, K = 40, 12, 3
 OWN = re.compile(r"eigengame/(estimator|_system/interrupts)")
@@ -185,6 +186,26 @@ def test_a_second_call_of_the_handler_of_the_caller_is_not_made():
         assert same(pca, continued(3))
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def test_a_signal_while_handlers_are_restored_leaves_later_fits_as_they_are(monkeypatch):
+    restore = interrupts._restore_one
+
+    def restore_and_interrupt(number, handlers):
+        restore(number, handlers)
+        if number == signal.SIGTERM:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(interrupts, "_restore_one", restore_and_interrupt)
+        with pytest.raises(KeyboardInterrupt), interrupts.deferred():
+            pass
+    handler = signal.getsignal(signal.SIGINT)
+    with interrupts.deferred():
+        with interrupts.deferred():
+            pass
+        assert signal.getsignal(signal.SIGINT) is not handler
+    assert signal.getsignal(signal.SIGINT) is handler
 
 
 def test_signals_are_not_touched_in_other_threads():

@@ -39,7 +39,7 @@ def pages(tmp_path_factory, fitted):
     crowd = random.normal(size=(1000, 12))
     titled = {"title": "Handwritten digits"}
     genes = ["HLA-DRB1", "MMMMMMMMMMMM", "WWWWWWWWWW", *(f"HLA-DQA{i}" for i in range(9))]
-    dates = np.datetime64("1998-03-01") + np.arange(80)
+    dates = np.arange("1998-03-01", "1998-05-20", dtype="datetime64[D]")
     latitudes, longitudes = np.linspace(-85, 85, 6), np.arange(0, 360, 36.0)
     return {
         "digits": write_report(

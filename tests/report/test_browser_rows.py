@@ -66,7 +66,9 @@ def test_the_tooltip_has_the_id_and_the_time_of_a_row(visit):
     assert heading.startswith("sample-")
     assert pairs[pairs.index("row") + 1] == heading.removeprefix("sample-")
     row = int(heading.removeprefix("sample-"))
-    assert pairs[pairs.index("time") + 1] == str(np.datetime64("1998-03-01") + row)
+    assert pairs[pairs.index("time") + 1] == str(
+        np.datetime64("1998-03-01") + np.timedelta64(row, "D")
+    )
 
 
 def test_ids_with_html_are_shown_as_text(visit):

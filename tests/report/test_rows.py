@@ -80,6 +80,7 @@ def test_a_source_that_knows_its_ids_has_them(target, rows):
 
 # ---------------------------------------------------------------------- times
 
+DATES = np.arange("1998-03-01", "1998-04-30", dtype="datetime64[D]")
 FIRST = datetime.datetime(1998, 3, 1, tzinfo=datetime.UTC)
 DAYS = [int((FIRST + datetime.timedelta(days=i)).timestamp()) * 1000 for i in range(60)]
 
@@ -87,11 +88,11 @@ DAYS = [int((FIRST + datetime.timedelta(days=i)).timestamp()) * 1000 for i in ra
 @pytest.mark.parametrize(
     "time",
     [
-        np.datetime64("1998-03-01") + np.arange(60),
+        DATES,
         [FIRST + datetime.timedelta(days=i) for i in range(60)],
         pd.date_range("1998-03-01", periods=60, tz="UTC").tz_convert("Europe/Paris"),
-        [str(np.datetime64("1998-03-01") + i) for i in range(60)],
-        [f"{np.datetime64('1998-03-01') + i}T02:00+02:00" for i in range(60)],
+        [str(day) for day in DATES],
+        [f"{day}T02:00+02:00" for day in DATES],
         pd.period_range("1998-03-01", periods=60, freq="D"),
     ],
 )

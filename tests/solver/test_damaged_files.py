@@ -11,6 +11,7 @@ from safetensors.numpy import load_file, save_file
 from eigengame import EigenGamePCA
 from eigengame.model_file import ModelFileError
 from eigengame.solver.checkpoint import CheckpointError, CheckpointStore
+from eigengame.solver.run_record import FORMAT, sealed_facts
 from tests.game_pca import game_pca
 
 FLIPS = 400
@@ -109,12 +110,22 @@ def test_no_byte_of_the_facts_of_a_run_can_be_another_one(tmp_path):
         '{"format": 2}',
         "[" * 100_000,
         '{"format": 1, "seed": "x"}',
+        '{"format": "2", "configuration": {}, "source": {}, "seed": 0}',
         "\xff",
     ],
 )
 def test_other_json_is_not_taken_for_the_facts_of_a_run(tmp_path, text):
     (tmp_path / "run.json").write_text(text, encoding="latin-1")
     with pytest.raises(CheckpointError, match=r"damaged.*remove the folder"):
+        CheckpointStore(tmp_path, {}, {})
+
+
+def test_a_folder_of_a_newer_format_is_refused_with_the_remedy(tmp_path):
+    CheckpointStore(tmp_path, {}, {}).close()
+    path = tmp_path / "run.json"
+    facts = json.loads(path.read_text())
+    path.write_text(json.dumps(sealed_facts(facts | {"format": FORMAT + 1})))
+    with pytest.raises(CheckpointError, match=rf"format {FORMAT + 1}.*upgrade eigengame"):
         CheckpointStore(tmp_path, {}, {})
 
 

@@ -21,7 +21,9 @@ from eigengame.sources._base import rechunk
 N, D = 37, 5
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(N, D))
-SPARSE = sparse.random_array((N, D), density=0.4, rng=np.random.default_rng(1), format="csr")
+SPARSE = sparse.random_array(
+    (N, D), density=0.4, random_state=np.random.default_rng(1), format="csr"
+)
 
 
 def dense(batch):

@@ -15,6 +15,7 @@ h5py = pytest.importorskip("h5py")
 COUNTS = sparse.random(37, 6, density=0.4, format="csr", random_state=0, dtype=np.float32)
 X = COUNTS.toarray()
 NAMES = [f"gene {i}" for i in range(6)]
+CELLS = [f"cell {i}" for i in range(37)]
 
 
 def put_sparse(parent, key, matrix, **attributes):
@@ -255,7 +256,9 @@ def anndata():
 
 def cells(anndata, matrix=COUNTS, **layers):
     pd = pytest.importorskip("pandas")
-    return anndata.AnnData(matrix, var=pd.DataFrame(index=NAMES), layers=layers)
+    return anndata.AnnData(
+        matrix, obs=pd.DataFrame(index=CELLS), var=pd.DataFrame(index=NAMES), layers=layers
+    )
 
 
 @pytest.mark.parametrize("matrix", [X, COUNTS, COUNTS.tocsc()], ids=["dense", "csr", "csc"])

@@ -246,7 +246,9 @@ def test_npz_without_tables_damaged_or_invalid_is_refused(tmp_path):
 @pytest.mark.parametrize("form", ["csr", "csc", "coo"])
 def test_npz_sparse_of_scipy_stays_sparse(tmp_path, form, monkeypatch):
     path = tmp_path / "x.npz"
-    rows = sparse.random_array((37, 5), density=0.3, rng=np.random.default_rng(1), format=form)
+    rows = sparse.random_array(
+        (37, 5), density=0.3, random_state=np.random.default_rng(1), format=form
+    )
     sparse.save_npz(path, rows)
     source = as_source(path)
     assert source.sparse

@@ -20,7 +20,7 @@ X = np.random.default_rng(0).normal(size=(N, D)).astype(np.float32)
 COUNTS = sparse.random_array(
     (N, D),
     density=0.4,
-    rng=np.random.default_rng(1),
+    random_state=np.random.default_rng(1),
     format="csr",
     dtype=np.int32,
     data_sampler=lambda size: np.arange(1, size + 1, dtype=np.int32),

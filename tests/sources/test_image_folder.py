@@ -136,7 +136,7 @@ def test_invalid_sizes_and_folders_without_images_are_refused(tmp_path):
 
 def test_missing_pillow_is_reported_when_the_folder_is_opened(folder, monkeypatch):
     monkeypatch.setitem(sys.modules, "PIL", None)
-    with pytest.raises(SourceError, match="pip install pillow"):
+    with pytest.raises(SourceError, match=r'pillow is needed .* pip install "eigengame\[images\]"'):
         as_source(folder)
 
 

@@ -152,4 +152,4 @@ def test_without_pgenlib_the_message_names_the_package(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pgenlib", None)
     (tmp_path / "x.pgen").write_bytes(b"x")
     message = error_of(as_source, tmp_path / "x.pgen")
-    assert message == "Pgenlib is needed to read this data: pip install Pgenlib."
+    assert message == 'Pgenlib is needed to read this data: pip install "eigengame[pgen]".'

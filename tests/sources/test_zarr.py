@@ -37,6 +37,8 @@ def write(path, data=X, chunks=(8, D), version=3, **options):
 @pytest.mark.parametrize("chunks", [(1, D), (8, D), (10, 2), (64, D)])
 @pytest.mark.parametrize("kind", ["<f4", ">f4", "i2", "u1"])
 def test_an_array_is_read_whatever_its_chunks_and_type(tmp_path, version, chunks, kind):
+    if kind == ">f4" and version == 3 and not hasattr(zarr, "dtype"):
+        pytest.skip("zarr before 3.1 does not write big-endian numbers in format 3")
     rows = (10 * np.abs(X)).astype(kind)
     source = as_source(write(tmp_path / "x.zarr", rows, chunks, version))
     assert_same_rows(source, rows.astype(rows.dtype.newbyteorder("=")), sizes=(3, 8, 100))

@@ -53,6 +53,8 @@ def test_only_the_chunks_of_a_block_are_computed_and_each_once():
     assert sorted(loaded) == sorted(2 * list(range(50)))
 
 
+# Workers compute chunks themselves, about which Dask of 2024 warns.
+@pytest.mark.filterwarnings("ignore:Running on a single-machine scheduler:UserWarning")
 def test_a_cluster_fits_a_chunked_field():
     # Workers have one thread: a task that waited for a chunk of another task would wait forever.
     distributed = pytest.importorskip("distributed")

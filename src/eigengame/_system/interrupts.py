@@ -88,7 +88,7 @@ def deferred() -> Iterator[None]:
     if not _in_main_thread():
         yield
         return
-    before, outermost, failed = (_state.immediate, _state.insistent), not _state.handlers, False
+    before, outermost, failed = (_state.immediate, _state.insistent), not _installed(), False
     try:
         if outermost:
             _install()
@@ -109,8 +109,14 @@ def deferred() -> Iterator[None]:
                 check()
 
 
+def _installed() -> bool:
+    """Return whether signals are deferred. The state may be left over, if a signal arrived while it was reset."""
+    return bool(_state.handlers) and any(signal.getsignal(one) is _note for one in SIGNALS)
+
+
 def _install() -> None:
     """Replace the handlers that are functions."""
+    _state.handlers, _state.received = {}, False
     for number in SIGNALS:
         handler = signal.getsignal(number)
         if callable(handler):

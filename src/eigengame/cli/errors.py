@@ -15,6 +15,7 @@ from typing import Annotated, Any
 import typer
 
 from eigengame._system import interrupts
+from eigengame._system.extras import install_command, package_of
 from eigengame.cli.options import set_parameters
 
 OK, FAILED, USAGE, STOPPED = 0, 1, 2, 130
@@ -74,8 +75,7 @@ def error_message(error: Exception) -> str:
             "the device is out of memory: give a smaller --batch-size, or fewer components with -k."
         )
     if isinstance(error, ModuleNotFoundError) and error.name:
-        package = error.name.split(".")[0]
-        return f"this needs {package}: pip install {package}."
+        return f"this needs {package_of(error.name)}: {install_command(error.name)}."
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename or 'the system'}: {error.strerror}."
     if isinstance(error, MemoryError) and not text:

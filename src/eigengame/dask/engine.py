@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from eigengame._system import interrupts
+from eigengame._system.extras import install_command
 from eigengame.dask.partitions import split_up
 from eigengame.dask.passes import DaskPasses
 from eigengame.preparation import PreparedSource
@@ -106,7 +107,7 @@ def engine_for(source: Source, engine: Any, checkpoint: Any = None) -> DaskEngin
     try:
         import dask  # noqa: F401
     except ImportError:
-        raise ImportError(f'engine={engine!r} needs Dask: pip install "eigengame[dask]"') from None
+        raise ImportError(f"engine={engine!r} needs Dask: {install_command('dask')}") from None
     if engine is None or engine == NAME:
         return DaskEngine()
     if not all(hasattr(engine, name) for name in ("compute", "gather", "status")):

@@ -7,6 +7,7 @@ scikit-learn before 1.9 have no callbacks, and the estimator works without them.
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from eigengame.solver.events import Progress
@@ -21,8 +22,13 @@ except ImportError:  # before 1.9
         """Replacement for versions of scikit-learn without callbacks."""
 
     def with_callbacks(method: Any) -> Any:
-        """Return the method unchanged."""
-        return method
+        """Return a method that calls this one: one more frame, as later versions have, for places in warnings."""
+
+        @functools.wraps(method)
+        def called(*args: Any, **options: Any) -> Any:
+            return method(*args, **options)
+
+        return called
 
 
 class CallbackWatcher:

@@ -10,6 +10,7 @@ from typing import Any
 
 from eigengame._system.array_file import DIGEST, add_checksum
 from eigengame._system.atomic_write import StorageError
+from eigengame._version import __version__
 from eigengame.solver.options import MAX_PASSES
 
 FORMAT = 3
@@ -40,15 +41,22 @@ def read_facts(path: Path) -> dict[str, Any]:
         kept = json.loads(path.read_text(encoding="utf-8"))
         if not (isinstance(kept, dict) and {"format", "configuration", "source"} <= kept.keys()):
             raise ValueError("it does not describe a run")
+        if not isinstance(kept["format"], int):
+            raise ValueError("its format is not a number")
         if (kept["format"] != 1 or DIGEST in kept) and kept != sealed_facts(kept):
             raise ValueError("its checksum does not match its content")
         if not isinstance(kept.get("seed"), int):
             raise ValueError("it has no seed")
-        return kept
     except (OSError, ValueError, RecursionError) as error:
         raise CheckpointError(
             f"{path} is damaged ({error}): remove the folder to start again."
         ) from None
+    if kept["format"] > FORMAT:
+        raise CheckpointError(
+            f"{path} has format {kept['format']}, written by a newer version: this is eigengame {__version__}, "
+            f"which reads up to {FORMAT}; upgrade eigengame, or give another folder to start again."
+        )
+    return kept
 
 
 def refuse_other_run(

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
+from eigengame._system.extras import install_command, package_of
 from eigengame.sources._base import DEVICE_BUFFERS as DEVICE_BUFFERS
 from eigengame.sources._base import Block as Block
 from eigengame.sources._base import ColumnWarning as ColumnWarning
@@ -79,9 +80,6 @@ OBJECTS = {
     "dask_expr": "dask_blocks:from_dask",
 }
 """Functions that open an object, by the library of its class."""
-
-PACKAGES = {"PIL": "pillow", "bed_reader": "bed-reader", "pgenlib": "Pgenlib"}
-"""Libraries whose package on PyPI has another name."""
 
 
 def as_source(data: Any, **options: Any) -> Source:
@@ -234,12 +232,10 @@ def _open(target: str, data: Any, options: dict[str, Any]) -> Source:
             data, **options
         )
     except ModuleNotFoundError as error:
-        missing = (error.name or "").split(".")[0]
-        if missing == "eigengame":
+        if not error.name or error.name.partition(".")[0] == "eigengame":
             raise
-        package = PACKAGES.get(missing, missing)
         raise SourceError(
-            f"{package} is needed to read this data: pip install {package}."
+            f"{package_of(error.name)} is needed to read this data: {install_command(error.name)}."
         ) from None
     except TypeError as error:
         if "unexpected keyword argument" not in str(error):

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from eigengame._system.extras import install_command
 from eigengame.sources._base import SourceError, list_items
 from eigengame.sources._grid import Grid, GridVariable
 from eigengame.sources._map_coordinates import NAMES, UNITS
@@ -25,7 +26,7 @@ def import_xarray() -> Any:
         import xarray
     except ImportError:
         raise SourceError(
-            'xarray is needed for fields and netCDF: pip install "eigengame[xarray]".'
+            f"xarray is needed for fields and netCDF: {install_command('xarray')}."
         ) from None
     return xarray
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from eigengame._system.extras import install_command
 from eigengame.sources._base import Block, RandomAccess, SourceError, list_items, one_line, rechunk
 from eigengame.sources._chunked_array import MAX_SPAN_BYTES, chunk_spans
 from eigengame.sources._field_labels import (
@@ -223,7 +224,7 @@ def _open(path: str, group: str | None) -> Any:
         raise SourceError(
             f"{path} cannot be opened as netCDF ({one_line(error)}): check that it is complete"
             f"{'' if group is None else f' and has a group {group!r}'}. Files based on HDF5 need h5netcdf: "
-            'pip install "eigengame[xarray]".'
+            f"{install_command('h5netcdf')}."
         ) from None
 
 
