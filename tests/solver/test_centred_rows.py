@@ -100,6 +100,15 @@ def test_large_sparse_data_takes_lanczos_and_is_certified(center, shape, route, 
     assert pca.partial_fit(x[:50]).n_samples_seen_ == n + 50
 
 
+@pytest.mark.parametrize("extra", [0, 1, 40])
+def test_any_number_of_extra_players_is_kept(extra):
+    x = sparse(n=300, d=100)
+    one, two = (EigenGamePCA(3, extra=extra, random_state=0).fit(part) for part in (x, 2 * x))
+    assert one.outcome_.route == "lanczos"
+    assert one.n_players_ == 3 + extra
+    assert one.merge(two).n_samples_seen_ == 600
+
+
 def test_a_small_tolerance_of_sparse_rows_is_reached():
     x = sparse(n=300, d=100).astype(np.float64)
     pca = EigenGamePCA(3, tol=1e-9, random_state=0, dtype="float64").fit(x)

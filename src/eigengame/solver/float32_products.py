@@ -86,7 +86,7 @@ def measured_products(
         error = error + gamma(d) * (np.linalg.norm(images, axis=1) * length + np.linalg.norm(seen))
         apart = np.linalg.norm(images @ draws.T - rounded @ seen.T, axis=1) + error
     # Passes share the risk as looks do.
-    risk = ROUNDING_RISK / ((made + 1) * (made + 2) * b)
+    risk = ROUNDING_RISK / ((made + 1) * (made + 2) * max(b, 1))
     return rounded, images, apart / least_norm(risk, COUNT)
 
 

@@ -59,6 +59,10 @@ ACCURATE = 1e-5
 """Angle to which components are converged even if a larger one is tolerated: that takes few more products."""
 
 
+NONE = 1e-8
+"""Share of the largest variance at which a direction may be rounding: it is not kept."""
+
+
 class SparseProblem(NamedTuple):
     """All sparse rows of a fit.
 
@@ -138,21 +142,20 @@ def certified_by_lanczos(plan: Plan, passes: Passes, problem: SparseProblem) -> 
             found = _certificate(problem, players, best, len(basis.vectors), k, scale, tol)
             if found is None or (status := converged_status(found, tol, determined)) is None:
                 continue
-            more = min(plan.players, len(basis.vectors) // 2)
+            more = min(plan.players, int(np.sum(pairs.values > NONE * pairs.values[0])))
             others = problem.players(turn[:, best.number : more].T @ basis.vectors)
-            own, values = (
-                np.concatenate([players, others]),
-                pairs.values[: len(players) + len(others)],
-            )
+            own, count = np.concatenate([players, others]), plan.players
             kept = own.astype(options.dtype)
             return Found(
-                players=kept,
+                players=kept[:count],
                 values=found.rayleigh * scale,
                 certificate=stored(found, players, kept[: len(players)]),
                 outcome=Outcome(status, LANCZOS, passes.record.made),
                 moments=problem.moments,
                 rows=problem.seen,
-                stream=_stream(plan, problem, own, values),
+                stream=_stream(
+                    plan, problem, own[:count], pairs.values[: len(own)][:count]
+                ),
             )
     return None
 

@@ -10,14 +10,15 @@ import numpy as np
 from eigengame.sharding.gather import gather
 from eigengame.solver import stream as streams
 from eigengame.solver.covariance import solve_covariance
+from eigengame.solver.flat_spectra import is_flat, players_for_flat
 from eigengame.solver.forgetting import faded_passes, refuse_unless_fading
 from eigengame.solver.goal import Goal, converged_status, measures_in_float64, play_rounding
 from eigengame.solver.lanczos import certified_by_lanczos, lanczos_stream, sparse_problem
 from eigengame.solver.one_pass import certificate_of, probe_images
 from eigengame.solver.options import Options
 from eigengame.solver.outcome import Outcome, Status
-from eigengame.solver.passes import Passes
-from eigengame.solver.plan import Plan
+from eigengame.solver.passes import Passes, SourcePasses
+from eigengame.solver.plan import MOST_PRECISE, Plan
 from eigengame.solver.refine import refine
 from eigengame.solver.result import (
     Found,
@@ -97,6 +98,7 @@ def _solve_refined(plan: Plan, passes: Passes) -> Found:
         players = stream.state.memory.players
     else:
         route, (stream, players) = LANCZOS, begun
+    start = stream  # of the refinement
     passes.refuse_unless_finite(stream.moments.scatter)
     refuse_unless_counted(passes.source.name, stream.rows, stream.moments.weight, 2)
     if passes.stopped or options.passes == 1:
@@ -108,6 +110,14 @@ def _solve_refined(plan: Plan, passes: Passes) -> Found:
         # Data that can be read again may have one pass only because memory is short.
         again = plan.fallback is not None and not (passes.stopped or found.outcome.converged)
         return _solved_exactly(plan, passes, found) if again else found
+    if route == REMEMBERED and _seems_flat(plan, passes, stream):
+        if plan.fallback is not None:
+            stream = streams.gathered(stream, d, passes.placement)
+            return _solved_exactly(plan, passes, found_in_stream(stream, options))
+        wider = _with_more_players(plan, stream, d)
+        if wider.players > plan.players:
+            start = stream_pass(wider, passes)
+            players = start.state.memory.players
     further = passes
     if options.forget < 1:
         further = faded_passes(passes, stream.rows, options.forget)
@@ -128,7 +138,7 @@ def _solve_refined(plan: Plan, passes: Passes) -> Found:
             stream.moments,
             stream.rows,
             options.dtype,
-            None if stream.probes is None else float(stream.probes.largest),
+            None if start.probes is None else float(start.probes.largest),
         ),
         dtype=options.dtype,
         in_float64=measures_in_float64(passes, plan.players),
@@ -138,13 +148,14 @@ def _solve_refined(plan: Plan, passes: Passes) -> Found:
         players,
         route=f"{route}, then refined",
         used=passes.record.made,
-        values=gather(stream.state.memory.strengths).astype(np.float64),
+        values=gather(start.state.memory.strengths).astype(np.float64),
         # Powers of earlier products need residuals, of which players of Lanczos' method have none but rounding.
-        first=probe_images(stream) if goal.on_host(players) and route == REMEMBERED else None,
+        first=probe_images(start) if goal.on_host(players) and route == REMEMBERED else None,
     )
     stream = streams.gathered(stream, d, passes.placement)
     found = Found(
-        players=refined.players[:, :d],
+        # Models are merged by equal numbers of players, whatever the refinement needed.
+        players=refined.players[: plan.players, :d],
         values=refined.certificate.rayleigh * scale,
         certificate=refined.certificate,
         outcome=refined.outcome,
@@ -158,6 +169,26 @@ def _solve_refined(plan: Plan, passes: Passes) -> Found:
     if ended or limited or plan.fallback is None:
         return found
     return _solved_exactly(plan, passes, found)
+
+
+def _seems_flat(plan: Plan, passes: Passes, stream: Stream) -> bool:
+    """Return whether the first pass shows a flat spectrum, for which the number of players may be changed.
+
+    A number of extra players that was given stays.
+    """
+    options, strengths = plan.options, gather(stream.state.memory.strengths)
+    if options.extra != "auto" or options.tol is None or options.passes < 3 or options.forget < 1:
+        return False
+    if not isinstance(passes, SourcePasses) or plan.placement.mesh is not None:
+        return False
+    return plan.space in ("score", "gram") and is_flat(strengths, plan.components)
+
+
+def _with_more_players(plan: Plan, stream: Stream, d: int) -> Plan:
+    """Return the plan of a first pass for the flat spectrum that a stream shows."""
+    strengths, k = gather(stream.state.memory.strengths).astype(np.float64), plan.components
+    players = players_for_flat(strengths, k, d, MOST_PRECISE // 4)
+    return replace(plan, players=players, options=replace(plan.options, extra=players - k))
 
 
 def _solved_exactly(plan: Plan, passes: Passes, before: Found) -> Found:
