@@ -211,7 +211,8 @@ def test_clusters_are_saved_with_the_model(tmp_path):
 
 
 @pytest.mark.parametrize("number", [2, 3])
-def test_a_run_stopped_in_a_pass_in_float64_resumes_to_the_same_model(tmp_path, number):
+@pytest.mark.parametrize("tol", [1e-3, 5e-4], ids=["measured", "float64"])
+def test_a_run_stopped_in_a_pass_over_raw_rows_resumes_to_the_same_model(tmp_path, number, tol):
     class Stop:
         def batch(self, at):
             if at.task == "refinement" and at.number == number and at.rows > 2000:
@@ -219,10 +220,11 @@ def test_a_run_stopped_in_a_pass_in_float64_resumes_to_the_same_model(tmp_path, 
             return False
 
     data = rows_of(close_pair(1e-6)).astype(np.float32)
-    whole = game_pca(4, tol=1e-3, random_state=0).fit(data)
+    options = {"tol": tol, "extra": 8, "random_state": 0}
+    whole = game_pca(4, **options).fit(data)
     kept = Checkpoint(tmp_path / "run", every=0)
     with pytest.raises(Interrupted):
-        game_pca(4, tol=1e-3, random_state=0).fit(data, checkpoint=kept, progress=Stop())
-    again = game_pca(4, tol=1e-3, random_state=0).fit(data, checkpoint=kept)
+        game_pca(4, **options).fit(data, checkpoint=kept, progress=Stop())
+    again = game_pca(4, **options).fit(data, checkpoint=kept)
     np.testing.assert_array_equal(again.components_, whole.components_)
     np.testing.assert_array_equal(again.certificate_.angle, whole.certificate_.angle)
