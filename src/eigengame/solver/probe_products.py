@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy.linalg import eigh
+from numpy.linalg import eigh
 
 from eigengame.metrics import angular_error
 from eigengame.sharding.gather import gather
