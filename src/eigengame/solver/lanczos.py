@@ -153,9 +153,7 @@ def certified_by_lanczos(plan: Plan, passes: Passes, problem: SparseProblem) -> 
                 outcome=Outcome(status, LANCZOS, passes.record.made),
                 moments=problem.moments,
                 rows=problem.seen,
-                stream=_stream(
-                    plan, problem, own[:count], pairs.values[: len(own)][:count]
-                ),
+                stream=_stream(plan, problem, own[:count], pairs.values[: len(own)][:count]),
             )
     return None
 

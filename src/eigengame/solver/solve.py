@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -78,85 +78,96 @@ def _exactly(route: str, plan: Plan, passes: Passes, share: float | None) -> Fou
     return solved(plan, passes, share)
 
 
+class _Begun(NamedTuple):
+    """What a refinement begins with.
+
+    Attributes
+    ----------
+    route : str
+        By which the players were found.
+    stream : Stream
+        Of the model, after the first pass.
+    start : Stream
+        Of the players; another one if the first pass was repeated with more of them.
+    players : array of shape (K, d)
+    """
+
+    route: str
+    stream: Stream
+    start: Stream
+    players: Any
+
+
 def _solve_refined(plan: Plan, passes: Passes) -> Found:
     """Play the remembered game once over the data, and refine its players if more passes are allowed.
 
     Players of sparse rows in memory come from Lanczos' method instead (`lanczos`), which often certifies them.
     """
-    options, d = plan.options, passes.source.shape[1]
-    if options.forget < 1:
-        refuse_unless_fading(passes.source, options.forget, passes=options.passes)
-    begun = None
-    if plan.route == LANCZOS:
-        problem = sparse_problem(plan, passes)
-        if (found := certified_by_lanczos(plan, passes, problem)) is not None:
-            return found
-        begun = lanczos_stream(plan, problem)
-    players: Any = None
+    if plan.options.forget < 1:
+        refuse_unless_fading(passes.source, plan.options.forget, passes=plan.options.passes)
+    begun = _begun_by_lanczos(plan, passes) if plan.route == LANCZOS else None
+    if isinstance(begun, Found):
+        return begun
     if begun is None:
-        route, stream = REMEMBERED, stream_pass(plan, passes)
-        players = stream.state.memory.players
-    else:
-        route, (stream, players) = LANCZOS, begun
-    start = stream  # of the refinement
+        stream = stream_pass(plan, passes)
+        begun = _Begun(REMEMBERED, stream, stream, stream.state.memory.players)
+    stream = begun.stream
     passes.refuse_unless_finite(stream.moments.scatter)
     refuse_unless_counted(passes.source.name, stream.rows, stream.moments.weight, 2)
-    if passes.stopped or options.passes == 1:
-        stream = streams.gathered(stream, d, passes.placement)
-        found = found_in_stream(stream, options, Status.STOPPED if passes.stopped else None)
-        found = replace(
-            found, outcome=replace(found.outcome, route=route, passes=passes.record.made)
-        )
-        # Data that can be read again may have one pass only because memory is short.
-        again = plan.fallback is not None and not (passes.stopped or found.outcome.converged)
-        return _solved_exactly(plan, passes, found) if again else found
-    if route == REMEMBERED and _seems_flat(plan, passes, stream):
+    if passes.stopped or plan.options.passes == 1:
+        return _after_one_pass(plan, passes, begun)
+    if begun.route == REMEMBERED and _seems_flat(plan, passes, stream):
         if plan.fallback is not None:
-            stream = streams.gathered(stream, d, passes.placement)
-            return _solved_exactly(plan, passes, found_in_stream(stream, options))
-        wider = _with_more_players(plan, stream, d)
-        if wider.players > plan.players:
-            start = stream_pass(wider, passes)
-            players = start.state.memory.players
-    further = passes
-    if options.forget < 1:
-        further = faded_passes(passes, stream.rows, options.forget)
-    scale, most = scale_of(stream.moments, stream.rows, options), options.passes
-    if plan.fallback is not None:
-        most = min(most, passes_before(plan.fallback, passes.source, plan.players, stream.rows))
-    goal = Goal(
-        passes=further,
-        mean=stream.moments.mean if options.center else None,
-        k=plan.components,
-        determined=rank_bound(stream.rows, d, options),
-        scale=scale,
-        max_passes=most,
-        tol=options.tol,
-        seed=options.seed + 2,
-        rounding=play_rounding(
-            passes,
-            stream.moments,
-            stream.rows,
-            options.dtype,
-            None if start.probes is None else float(start.probes.largest),
-        ),
-        dtype=options.dtype,
-        in_float64=measures_in_float64(passes, plan.players),
-    )
+            return _after_one_pass(plan, passes, begun)
+        begun = _with_more_players(plan, passes, begun)
+        if passes.stopped:
+            return _after_one_pass(plan, passes, begun)
+    return _refined(plan, passes, begun)
+
+
+def _begun_by_lanczos(plan: Plan, passes: Passes) -> Found | _Begun | None:
+    """Return certified components by Lanczos' method, or else its players; None if it does not converge."""
+    problem = sparse_problem(plan, passes)
+    if (found := certified_by_lanczos(plan, passes, problem)) is not None:
+        return found
+    if (begun := lanczos_stream(plan, problem)) is None:
+        return None
+    stream, players = begun
+    return _Begun(LANCZOS, stream, stream, players)
+
+
+def _after_one_pass(plan: Plan, passes: Passes, begun: _Begun) -> Found:
+    """Return what the first pass found, or an exact solution if there is one and not everything is certified.
+
+    Data that can be read again may have one pass only because memory is short.
+    """
+    stream = streams.gathered(begun.stream, passes.source.shape[1], passes.placement)
+    found = found_in_stream(stream, plan.options, Status.STOPPED if passes.stopped else None)
+    outcome = replace(found.outcome, route=begun.route, passes=passes.record.made)
+    found = replace(found, outcome=outcome)
+    again = plan.fallback is not None and not (passes.stopped or found.outcome.converged)
+    return _solved_exactly(plan, passes, found) if again else found
+
+
+def _refined(plan: Plan, passes: Passes, begun: _Begun) -> Found:
+    """Refine players by further passes, and solve exactly if that does not certify all of them."""
+    stream, d = begun.stream, passes.source.shape[1]
+    goal = _goal(plan, passes, begun)
+    on_host = goal.on_host(begun.players)
     refined = refine(
         goal,
-        players,
-        route=f"{route}, then refined",
+        begun.players,
+        route=f"{begun.route}, then refined",
         used=passes.record.made,
-        values=gather(start.state.memory.strengths).astype(np.float64),
+        values=gather(begun.start.state.memory.strengths).astype(np.float64),
         # Powers of earlier products need residuals, of which players of Lanczos' method have none but rounding.
-        first=probe_images(start) if goal.on_host(players) and route == REMEMBERED else None,
+        first=probe_images(begun.start) if on_host and begun.route == REMEMBERED else None,
     )
     stream = streams.gathered(stream, d, passes.placement)
     found = Found(
         # Models are merged by equal numbers of players, whatever the refinement needed.
         players=refined.players[: plan.players, :d],
-        values=refined.certificate.rayleigh * scale,
+        values=refined.certificate.rayleigh * goal.scale,
         certificate=refined.certificate,
         outcome=refined.outcome,
         moments=stream.moments,
@@ -169,6 +180,30 @@ def _solve_refined(plan: Plan, passes: Passes) -> Found:
     if ended or limited or plan.fallback is None:
         return found
     return _solved_exactly(plan, passes, found)
+
+
+def _goal(plan: Plan, passes: Passes, begun: _Begun) -> Goal:
+    """Return the goal of a refinement."""
+    options, stream, d = plan.options, begun.stream, passes.source.shape[1]
+    further, most, probes = passes, options.passes, begun.start.probes
+    if options.forget < 1:
+        further = faded_passes(passes, stream.rows, options.forget)
+    if plan.fallback is not None:
+        most = min(most, passes_before(plan.fallback, passes.source, plan.players, stream.rows))
+    largest = None if probes is None else float(probes.largest)
+    return Goal(
+        passes=further,
+        mean=stream.moments.mean if options.center else None,
+        k=plan.components,
+        determined=rank_bound(stream.rows, d, options),
+        scale=scale_of(stream.moments, stream.rows, options),
+        max_passes=most,
+        tol=options.tol,
+        seed=options.seed + 2,
+        rounding=play_rounding(passes, stream.moments, stream.rows, options.dtype, largest),
+        dtype=options.dtype,
+        in_float64=measures_in_float64(passes, plan.players),
+    )
 
 
 def _seems_flat(plan: Plan, passes: Passes, stream: Stream) -> bool:
@@ -184,11 +219,15 @@ def _seems_flat(plan: Plan, passes: Passes, stream: Stream) -> bool:
     return plan.space in ("score", "gram") and is_flat(strengths, plan.components)
 
 
-def _with_more_players(plan: Plan, stream: Stream, d: int) -> Plan:
-    """Return the plan of a first pass for the flat spectrum that a stream shows."""
-    strengths, k = gather(stream.state.memory.strengths).astype(np.float64), plan.components
-    players = players_for_flat(strengths, k, d, MOST_PRECISE // 4)
-    return replace(plan, players=players, options=replace(plan.options, extra=players - k))
+def _with_more_players(plan: Plan, passes: Passes, begun: _Begun) -> _Begun:
+    """Repeat the first pass with as many players as its flat spectrum takes."""
+    strengths, k = gather(begun.stream.state.memory.strengths).astype(np.float64), plan.components
+    players = players_for_flat(strengths, k, passes.source.shape[1], MOST_PRECISE // 4)
+    if players == plan.players:
+        return begun
+    options = replace(plan.options, extra=players - k)
+    start = stream_pass(replace(plan, players=players, options=options), passes)
+    return begun._replace(start=start, players=start.state.memory.players)
 
 
 def _solved_exactly(plan: Plan, passes: Passes, before: Found) -> Found:
