@@ -140,13 +140,12 @@ def certified_by_lanczos(plan: Plan, passes: Passes, problem: SparseProblem) -> 
                 continue
             more = min(plan.players, len(basis.vectors) // 2)
             others = problem.players(turn[:, best.number : more].T @ basis.vectors)
-            own, values = (
-                np.concatenate([players, others]),
-                pairs.values[: len(players) + len(others)],
-            )
+            own = np.concatenate([players, others])
             kept = own.astype(options.dtype)
+            # The count may take more players than the plan has.
+            own, values = own[: plan.players], pairs.values[: min(len(own), plan.players)]
             return Found(
-                players=kept,
+                players=kept[: plan.players],
                 values=found.rayleigh * scale,
                 certificate=stored(found, players, kept[: len(players)]),
                 outcome=Outcome(status, LANCZOS, passes.record.made),
