@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-
 from scipy.linalg import eigh
 
 from eigengame.solver.block_lanczos import BLOCK, _directions, growing_basis, largest_by_blocks
