@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+from scipy.linalg import eigh
 
-from eigengame.solver.block_lanczos import largest_by_blocks
+from eigengame.solver.block_lanczos import BLOCK, _directions, growing_basis, largest_by_blocks
 
 N, K = 700, 12
 AXES = np.linalg.qr(np.random.default_rng(0).standard_normal((N, N)))[0]
@@ -42,3 +43,26 @@ def test_a_basis_that_does_not_fit_gives_nothing(monkeypatch):
     assert largest_by_blocks(lambda block: block, N, K) is None
     # Nor one of all directions.
     assert largest_by_blocks(lambda block: block, 20, 10) is None
+
+
+def test_directions_and_coefficients_make_up_a_block_with_dependent_rows():
+    rng = np.random.default_rng(0)
+    first, second = rng.standard_normal((2, N))
+    block = np.stack([first, 2 * first, second, np.zeros(N), first - second, 1e-3 * second])
+    factor, coefficients = _directions(block, float(np.abs(block).max()), rng)
+    np.testing.assert_allclose(np.linalg.norm(factor, axis=0), 1)
+    np.testing.assert_allclose(factor @ coefficients, block.T, atol=1e-12)
+    assert np.linalg.matrix_rank(factor) == len(block)
+
+
+@pytest.mark.parametrize("repeated", [1, 9, 20, 60])
+def test_residuals_follow_from_the_couplings_where_directions_are_replaced(repeated):
+    spectrum = np.repeat(1 / np.arange(1.0, 8), repeated)
+    spectrum = np.r_[spectrum, np.zeros(N - len(spectrum))]
+    matrix, start = (AXES * spectrum) @ AXES.T, np.random.default_rng(2).standard_normal((N, BLOCK))
+    for basis in growing_basis(lambda block: matrix @ block, start, 96):
+        values, turn = eigh(basis.projected, lower=False)
+        vectors = turn.T @ basis.vectors
+        residuals = np.linalg.norm(vectors @ matrix - values[:, None] * vectors, axis=1)
+        stated = np.linalg.norm(basis.coupling @ turn[-BLOCK:], axis=0)
+        np.testing.assert_allclose(residuals, stated, atol=1e-12)

@@ -140,3 +140,15 @@ def test_arpack_takes_over_where_blocks_do_not_converge(monkeypatch):
     found = EigenGamePCA(3, random_state=0).fit(x)
     assert found.outcome_.route == "lanczos, then refined"
     assert angular_error(found.components_, expected.components_).max() < 1e-4
+
+
+@pytest.mark.parametrize("extra", [0, 2, 40])
+def test_a_count_may_take_more_players_than_the_plan_has(extra):
+    # The only gap is ten eigenvalues beyond the components.
+    lengths = np.sqrt(np.r_[4, 3, np.linspace(2, 1.8, 10), 0.1 / np.arange(1, 190)])
+    x = csr_array(np.diag(lengths))
+    pca = EigenGamePCA(2, center=False, extra=extra, random_state=0).fit(x)
+    assert pca.outcome_.route == "lanczos"
+    true = angular_error(pca.components_, np.eye(len(lengths))[:2])
+    assert (true <= pca.certificate_.angle).all()
+    assert pca.partial_fit(x[:50]).n_samples_seen_ == len(lengths) + 50

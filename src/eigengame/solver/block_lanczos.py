@@ -124,9 +124,12 @@ def _directions(
     coefficients 0.
     """
     factor, corner = np.linalg.qr(block.T)
-    sizes = np.abs(np.diag(corner))
-    dependent = sizes <= DEPENDENT * scale
-    if dependent.any():
+    if (np.abs(np.diag(corner)) <= DEPENDENT * scale).any():
+        # A column that depends on those before it has a direction of rounding, along which later columns may be
+        # long. Singular vectors of no length are those along which all columns are short.
+        axes, sizes, along = np.linalg.svd(corner)
+        factor, corner = factor @ axes, sizes[:, None] * along
+        dependent = sizes <= DEPENDENT * scale
         draws = rng.standard_normal((len(factor), int(dependent.sum())))
         factor[:, dependent] = draws / np.linalg.norm(draws, axis=0)
         corner[dependent] = 0
