@@ -1,9 +1,13 @@
 """Block Lanczos finds the largest eigenvalues with their eigenvectors, or nothing."""
 
+import os
+import signal
+
 import numpy as np
 import pytest
 from scipy.linalg import eigh
 
+from eigengame._system import interrupts
 from eigengame.solver.block_lanczos import BLOCK, _directions, growing_basis, largest_by_blocks
 
 N, K = 700, 12
@@ -66,3 +70,17 @@ def test_residuals_follow_from_the_couplings_where_directions_are_replaced(repea
         residuals = np.linalg.norm(vectors @ matrix - values[:, None] * vectors, axis=1)
         stated = np.linalg.norm(basis.coupling @ turn[-BLOCK:], axis=0)
         np.testing.assert_allclose(residuals, stated, atol=1e-12)
+
+
+def test_control_c_ends_the_growth_of_a_basis():
+    products = []
+
+    def product(block):
+        products.append(block.shape)
+        if len(products) == 2:
+            os.kill(os.getpid(), signal.SIGINT)
+        return np.linspace(1, 0.99, N)[:, None] * block
+
+    with pytest.raises(KeyboardInterrupt), interrupts.deferred():
+        largest_by_blocks(product, N, K)
+    assert len(products) == 2

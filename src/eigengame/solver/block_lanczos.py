@@ -14,6 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import eigh
 
+from eigengame._system import interrupts
+
 BLOCK = 8
 """Vectors that are multiplied at a time. Larger blocks need a larger basis for the same accuracy."""
 
@@ -102,6 +104,7 @@ def growing_basis(product: Product, start: np.ndarray, most: int, seed: int = 0)
     basis[:b] = np.linalg.qr(start)[0].T
     for m in range(b, most + 1, b):
         known, last = basis[:m], slice(m - b, m)
+        interrupts.check()
         rest = product(np.ascontiguousarray(known[last].T)).T
         along = known @ rest.T
         scale = max(scale, float(np.abs(along).max()))
