@@ -11,10 +11,12 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 GRAPH = re.compile(r"```mermaid\n.*?```", re.S)
+FILE_OF_THE_REPOSITORY = re.compile(r"\[([^\]]+)\]\((?!docs/|#|\w+:)[^)]+\)")
 
 
 def site_page(text: str) -> str:
     """Return ``CONTRIBUTING.md`` as a page of the site."""
+    text = FILE_OF_THE_REPOSITORY.sub(r"`\1`", text)  # the site does not contain it
     text = GRAPH.sub("![Imports between the rooms](architecture.svg)", text)
     return text.replace("](docs/", "](")
 

@@ -54,7 +54,7 @@ def test_a_bar_on_a_terminal():
     shown = out.getvalue()
     assert "remembered" in shown
     assert "100%" in shown
-    assert "the stream ended" in shown
+    assert "all rows were read" in shown
 
 
 def test_time_left_is_estimated_from_the_rate():
@@ -106,7 +106,7 @@ def test_json_lines_can_be_read_back(tmp_path):
     path = tmp_path / "run.jsonl"
     fitted(JsonLines(path, every=0.0))
     facts = [json.loads(line) for line in path.read_text().splitlines()]
-    assert facts[-1]["outcome"].startswith("the stream ended")
+    assert facts[-1]["outcome"].startswith("all rows were read")
     assert facts[-2]["rows"] == len(X)
     assert 0.3 < facts[-2]["variance"] < 1
     assert {"time", "pass", "task", "rows_per_second", "streak"} <= facts[0].keys()

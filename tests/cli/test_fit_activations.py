@@ -163,6 +163,17 @@ def test_tokens_are_rows_of_one_fit_too(run, ids):
     )
 
 
+def test_a_network_without_the_arguments_of_padded_tokens_is_refused(run, ids):
+    Path("gpt.py").write_text(GPT.replace(", attention_mask=None", ""))
+    command = ("fit-activations", "gpt.py:make", "--tokens", "ids.npy", "-k", 2, "-q")
+    done = run(*command, "--padding", 0)
+    assert done.code == 1
+    assert "forward(input_ids) has no argument attention_mask" in done.err
+    assert "leave out --padding" in done.err
+    done = run(*command, "-o", "padded.safetensors")
+    assert done.code == 0, done.err
+
+
 def test_options_that_do_not_apply_to_each_are_refused(run, ids):
     command = ("fit-activations", "gpt.py:make", "--tokens", "ids.npy")
     for options, message in (

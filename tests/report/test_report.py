@@ -59,6 +59,15 @@ def test_the_page_contains_the_main_facts(target):
     assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC", run["Report written"])
 
 
+def test_numbers_of_components_have_more_digits_than_are_shown(target):
+    # Rounded to five digits first, 16.67466 would be shown as 16.68.
+    model = make_model(k=3, d=12)
+    model.explained_variance_ = np.array([50.16514131, 16.67466125, 1.0])
+    assert read_page(write_report(model, target))["components"]["variance"] == pytest.approx(
+        model.explained_variance_, rel=1e-8
+    )
+
+
 def test_components_are_judged_by_the_requested_tolerance(tmp_path, target, fitted):
     fitted.save(tmp_path / "m.safetensors")
     for model, tol, words in (

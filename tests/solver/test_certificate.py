@@ -205,6 +205,7 @@ def test_a_cluster_may_extend_beyond_the_components():
     (cluster,) = found.clusters
     assert cluster.members == (0, 1, 2)
     assert "components 1 and 2 cannot be separated from 1 further direction" in found.notes()[0]
+    assert found.notes()[0].endswith(": 3 components would contain it")
     assert found.within(1e-3)
 
 

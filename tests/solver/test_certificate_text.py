@@ -8,7 +8,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 from eigengame import Certificate, EigenGamePCA
-from eigengame.solver.certificate_text import LEADING, counts, findings, meaning
+from eigengame.solver.certificate_text import LEADING, counts, findings, meaning, shortfall
 from eigengame.solver.clusters import Cluster
 from eigengame.solver.one_pass import one_pass_block
 from tests.game_pca import game_pca
@@ -115,7 +115,19 @@ def test_a_tied_component_has_the_bound_of_its_span():
     assert [(one.kind, one.angle) for one in found.findings()] == [
         ("certified span", 1e-4), ("certified span", 1e-4), ("certified", 0.2),
     ]  # fmt: skip
-    assert "2 of 3 components within 0.05 rad, 1 within a larger angle" in str(found)
+    assert (
+        "2 of 3 components within 0.05 rad (2 of them only as part of a span), 1 within a larger angle"
+        in str(found)
+    )
+
+
+def test_a_shortfall_names_the_bound_the_gap_and_the_reason():
+    assert shortfall(make([0.01, 0.42, 0.01]), [1]) == (
+        "bound 0.42 rad, with a gap of 1 to the nearest variance"
+    )
+    several = shortfall(make([0.2, 0.42, OPEN, OPEN], level=1.5), [0, 1, 2, 3])
+    assert several.startswith("2 bounds of at most 0.42 rad")
+    assert "; 2 without a bound: " in several
 
 
 def test_components_are_counted_by_the_requested_tolerance():

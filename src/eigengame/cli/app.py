@@ -93,7 +93,8 @@ def run(arguments: Sequence[str]) -> int:
         context = getattr(error, "ctx", None)
         path = context.command_path if context is not None else "eigengame"
         message = str(error.format_message()).rstrip(".")
-        print_message(f"{message}. See {path} --help.")
+        end = "" if message.endswith("?") else "."
+        print_message(f"{message}{end} See {path} --help.")
         return USAGE
     finally:
         sys.stderr.flush()

@@ -15,7 +15,7 @@ from eigengame.cli.errors import handle_errors, import_jax, print_message, with_
 from eigengame.cli.estimator_options import EstimatorOptions
 from eigengame.cli.fitting import Components, Output, RunOptions, fit_source
 from eigengame.cli.layer_fits import check_target, fit_each, refuse_unused
-from eigengame.cli.networks import open_network
+from eigengame.cli.networks import check_arguments, open_network
 from eigengame.cli.options import (
     Force,
     Json,
@@ -123,7 +123,8 @@ def fit_activations(
         int | None,
         _network_option(
             metavar="ID",
-            help="Id of padding in --tokens, which is left out and masked for the network.",
+            help="Id of padding in --tokens, which is left out. The network is called with input_ids and "
+            "attention_mask.",
         ),
     ] = None,
     every: Annotated[int, _network_option(min=1, help="Use each n-th position of an input.")] = 1,
@@ -202,6 +203,8 @@ def fit_activations(
         scaling = (_parse_numbers(mean, "--mean") or MEAN, _parse_numbers(std, "--std") or STD)
         loader = image_batches(data, batch, size, *scaling)
     network = open_network(model, weights, trust)
+    if padding is not None:
+        check_arguments(network, ("input_ids", "attention_mask"))
     if weights is None and model.startswith(("torchvision:", "timm:")):
         print_message(f"{model} has random weights: give --weights FILE for trained ones.")
     patterns = None if layers is None else [one.strip() for one in layers.split(",")]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import importlib.util
+import inspect
 import pickle
 from collections.abc import Callable
 from pathlib import Path
@@ -47,6 +48,20 @@ def open_network(text: str, weights: Path | None, trust: bool) -> Any:
     if weights is not None:
         load_weights(model, weights)
     return model
+
+
+def check_arguments(model: Any, names: tuple[str, ...]) -> None:
+    """Refuse a network that does not take the arguments that padded tokens are passed by."""
+    parameters = inspect.signature(model.forward).parameters
+    if any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters.values()):
+        return
+    missing = [name for name in names if name not in parameters]
+    if missing:
+        raise ValueError(
+            f"{type(model).__name__}.forward({', '.join(parameters)}) has no argument {' and '.join(missing)}: "
+            f"with --padding the network is called with the arguments {' and '.join(names)} (0 for padding). "
+            "Give a network that takes them, or leave out --padding: padding is then a row too."
+        )
 
 
 def _from_library(library: str, name: str) -> Any:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from eigengame.solver.certificate_text import ranks
+from eigengame.solver.certificate_text import ranks, shortfall
 from eigengame.solver.outcome import Status
 
 if TYPE_CHECKING:
@@ -44,8 +44,8 @@ def uncertified_message(model: FittedPCA) -> str | None:
     verb = "is" if len(which) == 1 else "are"
     remedy = model.certificate_.advice or outcome.advice
     return (
-        f"{ranks(which)} of {len(model.components_)} {verb} not certified within {model.tol_:g} rad: {outcome}. "
-        f"{remedy}"
+        f"{ranks(which)} of {len(model.components_)} {verb} not certified within {model.tol_:g} rad "
+        f"({shortfall(model.certificate_, which)}): {outcome}. {remedy}"
     )
 
 

@@ -132,7 +132,7 @@ def source_name(model: Any) -> str | None:
     return None if name in (None, "", "X") else str(name)
 
 
-def json_numbers(values: Any, digits: int = 5) -> list[float | None]:
+def json_numbers(values: Any, digits: int = 9) -> list[float | None]:
     """Return numbers for JSON, rounded to some digits; None for NaN and infinity."""
     return [
         float(f"{value:.{digits}g}") if math.isfinite(value) else None

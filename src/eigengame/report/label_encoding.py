@@ -39,7 +39,7 @@ def encode_labels(labels: np.ndarray, name: Any) -> dict[str, Any]:
         finite = numbers[np.isfinite(numbers)]
         whole = finite.size > 0 and bool((finite == np.round(finite)).all())
         if not whole or len(np.unique(finite)) > MAX_WHOLE:
-            return named | {"kind": "numbers", "values": json_numbers(numbers, digits=9)}
+            return named | {"kind": "numbers", "values": json_numbers(numbers)}
         labels = np.array([int(x) if np.isfinite(x) else None for x in numbers], dtype=object)
     return named | _encode_classes(labels)
 

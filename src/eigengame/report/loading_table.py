@@ -77,7 +77,7 @@ def _positions(shape: tuple[int, int, int], grid: MapGrid | None) -> dict[str, A
         "sizes": [height, width],
         "coordinates": None
         if grid is None
-        else [json_numbers(values, digits=9) for values in grid.values],
+        else [json_numbers(values) for values in grid.values],
         "channels": CHANNELS[channels],
     }
 

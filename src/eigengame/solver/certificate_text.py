@@ -112,9 +112,12 @@ def counts(found: Certificate, tol: float = DEFAULT_TOL) -> str:
     """Return how many components have which bound."""
     listed = findings(found)
     k = len(listed)
-    bounded = [one.angle for one in listed if one.bounded]
-    near = sum(angle <= tol for angle in bounded)
+    bounded = [one for one in listed if one.bounded]
+    within = [one for one in bounded if one.angle <= tol]
+    near, spans = len(within), sum(one.span for one in within)
     parts = [f"{near} of {k} component{'s'[: k - 1]} within {tol:g} rad"] if bounded else []
+    if spans:
+        parts[0] += f" ({spans} of them only as part of a span)"
     if wider := len(bounded) - near:
         parts.append(f"{wider} within a larger angle")
     if missing := k - len(bounded):
@@ -140,6 +143,24 @@ def notes(found: Certificate) -> list[str]:
             "merged models keep their probes if these were drawn with the same random_state"
         )
     return said
+
+
+def shortfall(found: Certificate, which: Iterable[int]) -> str:
+    """Return how far some components, numbered from 0, are from being certified, and why."""
+    listed = findings(found)
+    wide = {i: listed[i].angle for i in which if listed[i].bounded}
+    parts = []
+    if wide:
+        worst = max(wide, key=wide.__getitem__)
+        most = "bound" if len(wide) == 1 else f"{len(wide)} bounds of at most"
+        parts.append(
+            f"{most} {wide[worst]:.2g} rad, with a gap of {_number(found.gap[worst])} to the nearest variance"
+        )
+    missing = [i for i in which if not listed[i].bounded]
+    if missing:
+        one = missing[0] if len(missing) == 1 else None
+        parts.append(f"{len(missing)} without a bound: {_reason(found, listed[missing[0]].cause, one)}")
+    return "; ".join(parts)
 
 
 def advice(found: Certificate) -> str:

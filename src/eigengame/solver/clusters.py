@@ -47,9 +47,10 @@ class Cluster:
             names = f"components {shown[0]} and {shown[1]}"
         others = f" from {beyond} further direction{'s'[: beyond - 1]}" if beyond else ""
         whose = "the span of all of them" if beyond else "their span"
+        whole = f": {self.members[-1] + 1} components would contain it" if beyond else ""
         return (
             f"{names} cannot be separated{others} (variances agree to {self.spread:.1g}); "
-            f"{whose} is within {self.angle:.2g} rad"
+            f"{whose} is within {self.angle:.2g} rad{whole}"
         )
 
 

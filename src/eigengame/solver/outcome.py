@@ -14,8 +14,9 @@ class Status(Enum):
         "Play more rounds if the angles are not small enough.",
     )
     STREAM_ENDED = (
-        "the stream ended",
-        "Give more rows, or read them again (passes, tol), if the angles are not small enough.",
+        "all rows were read, as often as requested",
+        "Read them again (passes, tol), or give more extra players (extra) or more rows, if the angles are not "
+        "small enough.",
     )
     CONVERGED = (
         "every component is within tol by its certificate",
@@ -23,7 +24,8 @@ class Status(Enum):
     )
     CONVERGED_IN_CLUSTERS = (
         "every component, or the span of the cluster that contains it, is within tol by its certificate",
-        "Use the components of a cluster together: certificate_.clusters names those that cannot be separated.",
+        'Use the components of a cluster together (certificate_.clusters names them), or give dtype="float64" to '
+        "separate them.",
     )
     PASSES_MADE = (
         "all passes were made",

@@ -98,7 +98,8 @@ def accumulate_scatter(passes: Passes, *, center: bool) -> Scatter:
     longest = longest_sum(exact, d, batches) + passes.size + OPERATIONS
     error = gamma(longest) * squares
     if center:
-        matrix = matrix - weight * mean[:, None] * mean[None, :]
+        with np.errstate(invalid="ignore"):  # infinite values are refused later, by row and column
+            matrix = matrix - weight * mean[:, None] * mean[None, :]
         error *= growth_about_mean(weight, mean, squares)
     return Scatter((matrix + matrix.T) / 2, moments, rows, error)
 

@@ -9,11 +9,12 @@ import contextlib
 import csv
 import os
 import shlex
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Generator, Hashable, Sequence
 from typing import Any
 
 import numpy as np
 
+from eigengame._system.closing_at_exit import closed_at_exit, released_before_exit
 from eigengame.sources import _index_columns, _table_columns, _text_format
 from eigengame.sources._arrow import ArrowLayout, ArrowSource
 from eigengame.sources._base import SourceError
@@ -105,7 +106,7 @@ class CsvSource(ArrowSource):
         # `skipped` tells whether the first line is a header or a row.
         about = {"skipped": self._format.skipped, "delimiter": self._format.delimiter}
         super().__init__(
-            lambda start, size: (0, self._parse()),
+            lambda start, size: (0, closed_at_exit(self._parse())),
             layout,
             rows,
             name or self._path,
@@ -114,7 +115,7 @@ class CsvSource(ArrowSource):
         )
         self.feature_names = None if names is None else [names[i] for i in choice.features]
 
-    def _parse(self) -> Iterator[Any]:
+    def _parse(self) -> Generator[Any, None, None]:
         """Yield the record batches of the file."""
         import pyarrow as pa
         import pyarrow.csv
@@ -138,9 +139,10 @@ class CsvSource(ArrowSource):
                 for _ in range(form.skipped):
                     file.readline()
                 text = CollapsedBlanks(file, self._path, self._limit) if blanks else file
-                for batch in pa.csv.open_csv(text, **options):
-                    yield batch
-                    rows += batch.num_rows
+                with pa.csv.open_csv(released_before_exit(text), **options) as batches:
+                    for batch in batches:
+                        yield batch
+                        rows += batch.num_rows
         except (pa.ArrowException, *_text_format.UNREADABLE) as error:
             raise SourceError(self._explain(rows, error)) from error
 
