@@ -159,7 +159,9 @@ def shortfall(found: Certificate, which: Iterable[int]) -> str:
     missing = [i for i in which if not listed[i].bounded]
     if missing:
         one = missing[0] if len(missing) == 1 else None
-        parts.append(f"{len(missing)} without a bound: {_reason(found, listed[missing[0]].cause, one)}")
+        parts.append(
+            f"{len(missing)} without a bound: {_reason(found, listed[missing[0]].cause, one)}"
+        )
     return "; ".join(parts)
 
 
