@@ -75,9 +75,7 @@ def _positions(shape: tuple[int, int, int], grid: MapGrid | None) -> dict[str, A
     return {
         "axes": axes,
         "sizes": [height, width],
-        "coordinates": None
-        if grid is None
-        else [json_numbers(values) for values in grid.values],
+        "coordinates": None if grid is None else [json_numbers(values) for values in grid.values],
         "channels": CHANNELS[channels],
     }
 
