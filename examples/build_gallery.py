@@ -83,7 +83,7 @@ def page(example: Example, printed: list[str]) -> str:
     parts = [
         f"# {example.title}",
         example.introduction,
-        f"Run it by `python examples/{name}.py`, or as a [notebook]({name}.ipynb). It needs {needs}.",
+        f"Run it with `python examples/{name}.py`, or as a [notebook]({name}.ipynb). It needs {needs}.",
     ]
     for cell, output in zip(example.cells, printed, strict=True):
         parts += [cell.text, f"```python\n{cell.code}\n```", output and f"```text\n{output}\n```"]

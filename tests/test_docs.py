@@ -71,6 +71,19 @@ def test_the_example_of_a_certificate_is_real_output():
     assert found == pytest.approx(written, rel=0.1)
 
 
+def test_the_example_of_a_warning_is_real():
+    page = (DOCS / "certificate.md").read_text()
+    program, shown = re.search(
+        r"```python\n([^`]*?rows_with.*?)```\n\n```text\nUncertifiedWarning: (.*?)\n```", page, re.S
+    ).groups()
+    with pytest.warns(eigengame.UncertifiedWarning) as caught:
+        exec(program, {"EigenGamePCA": eigengame.EigenGamePCA})
+    (said,) = (str(one.message) for one in caught)
+    assert re.sub(NUMBER, "#", said) == re.sub(NUMBER, "#", shown)
+    found, written = ([float(one) for one in re.findall(NUMBER, text)] for text in (said, shown))
+    assert found == pytest.approx(written, rel=0.1)
+
+
 def test_the_example_of_a_report_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (program,) = re.findall(r"```python\n(.*?)```", (DOCS / "report.md").read_text(), re.S)

@@ -157,8 +157,9 @@ def _not_finite(name: str, where: list[int], value: Any) -> str:
     """Return the message for a value that is not finite."""
     if np.isnan(value):
         return (
-            f"{name}{where} is nan, a missing value: give prepare(data, missing='mean') or missing='skip' "
-            "(--missing mean or --missing skip) to fill NaN or skip the row, or remove it."
+            f"{name}{where} is nan, a missing value: remove it, or fit prepare(data, missing='mean') or "
+            "missing='skip' (eigengame fit --missing mean or skip), which fills NaN or skips the row, "
+            "also in new data."
         )
     return (
         f"{name}{where} is {value}: infinite values are not missing values; remove or replace them."

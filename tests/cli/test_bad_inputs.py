@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from eigengame.cli.app import COMMANDS
+from eigengame.estimator.inputs import SMALL
 
 from .conftest import FEATURES, ROWS, K
 
@@ -213,3 +214,23 @@ def test_the_path_of_the_data_is_written_on_request(run, data):
     assert folder not in Path("name.safetensors").read_bytes()
     run("fit", data, "-k", K, "-q", "-o", "path.safetensors", "--full-paths")
     assert folder in Path("path.safetensors").read_bytes()
+
+
+def test_infinite_values_of_a_table_are_named_and_give_no_other_warning(run):
+    Path("rows.csv").write_text("a,b,c\n" + "1,2,3.5\n4,inf,6\n7,8,1\n" * 20)
+    done = run("fit", "rows.csv", "-k", 2, "-q")
+    assert done.code == 1
+    assert done.err.count("\n") == 1
+    assert "rows.csv[1, 1] is inf" in done.err
+
+
+def test_a_misspelt_command_ends_in_one_mark(run):
+    done = run("fitt", "rows.csv")
+    assert done.code == 2
+    assert "Did you mean 'fit'? See eigengame --help." in done.err
+
+
+def test_the_help_states_when_small_data_is_computed_in_float64(run):
+    assert f"up to {SMALL:,} numbers" in " ".join(
+        run("fit", "--help").out.replace("│", " ").split()
+    )

@@ -123,11 +123,12 @@ def test_a_tied_component_has_the_bound_of_its_span():
 
 def test_a_shortfall_names_the_bound_the_gap_and_the_reason():
     assert shortfall(make([0.01, 0.42, 0.01]), [1]) == (
-        "bound 0.42 rad, with a gap of 1 to the nearest variance"
+        "bound 0.42 rad, with a gap of 0.5 times its variance to the nearest one"
     )
     several = shortfall(make([0.2, 0.42, OPEN, OPEN], level=1.5), [0, 1, 2, 3])
     assert several.startswith("2 bounds of at most 0.42 rad")
     assert "; 2 without a bound: " in several
+    assert shortfall(make([0.01, OPEN]), iter([1])).startswith("no bound: the gap to the nearest")
 
 
 def test_components_are_counted_by_the_requested_tolerance():

@@ -2,7 +2,7 @@
 
 Arrow reads from Python files on threads of its own, which need Python to release a file. If that happens while
 Python shuts down, the process aborts. The traceback of an error keeps the generators that it passed through, and
-their files, alive until then: so they are closed before.
+their files, alive until then. So they are closed earlier.
 """
 
 from __future__ import annotations

@@ -123,7 +123,10 @@ class EstimatorOptions:
         ),
     ] = 1.0
     dtype: Annotated[
-        Literal["float32", "float64"], _option(help="Precision of the computation.")
+        Literal["float32", "float64"],
+        _option(
+            help="Precision of the computation; up to 262,144 numbers are always computed in float64."
+        ),
     ] = "float32"
     mesh: Annotated[
         str | None,

@@ -147,21 +147,21 @@ def notes(found: Certificate) -> list[str]:
 
 def shortfall(found: Certificate, which: Iterable[int]) -> str:
     """Return how far some components, numbered from 0, are from being certified, and why."""
-    listed = findings(found)
+    listed, which = findings(found), list(which)
     wide = {i: listed[i].angle for i in which if listed[i].bounded}
     parts = []
     if wide:
         worst = max(wide, key=wide.__getitem__)
         most = "bound" if len(wide) == 1 else f"{len(wide)} bounds of at most"
+        gap = max(float(found.gap[worst] / found.rayleigh[worst]), 0.0)
         parts.append(
-            f"{most} {wide[worst]:.2g} rad, with a gap of {_number(found.gap[worst])} to the nearest variance"
+            f"{most} {wide[worst]:.2g} rad, with a gap of {gap:.2g} times its variance to the nearest one"
         )
     missing = [i for i in which if not listed[i].bounded]
     if missing:
         one = missing[0] if len(missing) == 1 else None
-        parts.append(
-            f"{len(missing)} without a bound: {_reason(found, listed[missing[0]].cause, one)}"
-        )
+        count = f"{len(missing)} without a" if wide else "no"
+        parts.append(f"{count} bound: {_reason(found, listed[missing[0]].cause, one)}")
     return "; ".join(parts)
 
 
