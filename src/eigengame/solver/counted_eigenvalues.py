@@ -130,8 +130,10 @@ def _counted(pairs: RitzPairs, above: int, least: int, risk: float) -> list[Coun
         return []
     shared = risk / (2 * (least + SPARE + 1))
     single = least_singular_value(1, r, shared) - pairs.start_error
+    if not single > 0:
+        return []
     tail = _Tail(pairs, above)
-    end = max(2 * float(values[0]), following + tail.size / (FAR * max(single, FAR)))
+    end = max(2 * float(values[0]), following + tail.size / (FAR * single))
     edges = _edges(level, following, end)
     taken = float(tail.sums(edges[:-1], edges[1:]).max()) + FAR * single
     if not taken < ROOM * single:

@@ -38,7 +38,7 @@ from eigengame.solver.certificate import Certificate, certificate, stored
 from eigengame.solver.counted_eigenvalues import SPARE, Count, RitzPairs, counted_eigenvalues
 from eigengame.solver.exact_stream import exact_probes, exact_stream
 from eigengame.solver.float64_products import orthonormal
-from eigengame.solver.goal import RISK, converged_status
+from eigengame.solver.goal import RISK, ROUNDING_RISK, converged_status
 from eigengame.solver.held_rows import HeldRows
 from eigengame.solver.moments import Moments
 from eigengame.solver.outcome import Outcome
@@ -61,6 +61,10 @@ ACCURATE = 1e-5
 
 NONE = 1e-8
 """Share of the largest variance at which a direction may be rounding: it is not kept."""
+
+
+START_RISK = ROUNDING_RISK
+"""Risk that is left to the start. A refinement that follows is in float64, where nothing is left to rounding."""
 
 
 class SparseProblem(NamedTuple):
@@ -135,7 +139,7 @@ def certified_by_lanczos(plan: Plan, passes: Passes, problem: SparseProblem) -> 
                 continue
             check = int(GROWTH * len(basis.vectors))
             pairs, turn = _ritz_pairs(basis, start, problem)
-            counts = counted_eigenvalues(pairs, k, RISK)
+            counts = counted_eigenvalues(pairs, k, START_RISK)
             if not counts or not _promises(pairs, best := min(counts, key=_bound), k, tol):
                 continue
             players = problem.players(turn[:, : best.number].T @ basis.vectors)
