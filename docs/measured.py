@@ -1,7 +1,7 @@
-"""Table of solvers on the landing page and in the README, from ``benchmarks/results/peers.json``.
+"""Tables of measurements in the documentation and the README, from ``benchmarks/results``.
 
-python docs/peers.py            writes the table into docs/index.md and README.md
-python docs/peers.py --check    exits with 1 if one of them is out of date
+python docs/measured.py            writes the tables into their pages
+python docs/measured.py --check    exits with 1 if one of them is out of date
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ PAGES = {
     "docs/index.md": ["peers"],
     "README.md": ["peers"],
     "docs/choosing.md": ["defaults", "paper"],
+    "docs/benchmarks.md": ["solvers"],
 }
 """The pages, with the names of their tables."""
 SOLVERS = {
@@ -144,6 +145,36 @@ def paper() -> str:
     return "\n".join([*lines, "", circumstances(used, f"{WARM}.")])
 
 
+def solvers() -> str:
+    """Return a table of all solvers for each data set, the fastest first."""
+    rows = [row for row in stored() if row["scale"] == "full"]
+    parts = []
+    for data in dict.fromkeys(row["data"] for row in rows):
+        own = [row for row in rows if row["data"] == data]
+        lines = [
+            f"### {data}",
+            "",
+            "| peer | passes | warm s | cold s | max angle | pi/8 | pi/32 | own MB |",
+            "|---|---|---|---|---|---|---|---|",
+        ]
+        lines += [measured(row) for row in sorted(own, key=lambda row: row.get("best_s") or 1e9)]
+        parts.append("\n".join([*lines, "", circumstances(own, "Measured with")]))
+    return "\n\n".join(parts)
+
+
+def measured(row: Row) -> str:
+    """Return the line of one solver on one data set."""
+    if row["status"] != "ok":
+        return f"| {row['peer']} | - | {row['status']} | | | | | |"
+    passes = "?" if row["passes"] is None else row["passes"]
+    warm = "-" if row["best_s"] is None else f"{row['best_s']:.2f}"
+    found = [f"{row[name]}/{row['asked']}" for name in ("streak_8", "streak_32")]
+    return (
+        f"| {row['peer']} | {passes} | {warm} | {row['cold_s']:.2f} | {row['max_angle']:.1e} | {found[0]} | "
+        f"{found[1]} | {row['memory_mb']['own']:.0f} |"
+    )
+
+
 def defaults() -> str:
     """Return the table of fits without arguments, from ``first_try.md``."""
     lines = [line for line in (RESULTS / "first_try.md").read_text().splitlines() if "|" in line]
@@ -169,7 +200,7 @@ def defaults() -> str:
     return "\n".join(table)
 
 
-TABLES = {"peers": peers, "paper": paper, "defaults": defaults}
+TABLES = {"peers": peers, "paper": paper, "defaults": defaults, "solvers": solvers}
 
 
 def written() -> dict[Path, str]:
