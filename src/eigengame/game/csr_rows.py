@@ -6,13 +6,14 @@ import itertools
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from eigengame._system.blas_threads import blas_threads
+from eigengame._system.lazy import lazy
 from eigengame.game.rows import SampleRows
 from eigengame.linalg.products import full_product
 
@@ -106,7 +107,7 @@ class CSRRows(SampleRows):
         squares = self.values.data.astype(np.float64) ** 2
         return np.bincount(self.row_numbers(), squares, minlength=len(self.roots))
 
-    @cached_property
+    @lazy
     def _parts(self) -> list[list[tuple[int, csr_array]]]:
         """Parts of the rows with their first rows, a list for each thread.
 

@@ -37,9 +37,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
+
+from eigengame._system.lazy import lazy
 
 SAFETY = 1.01
 """Factor on the solution of the inequalities: makes them strict, and covers the rounding of this module."""
@@ -76,12 +77,12 @@ class Block:
     outside: np.ndarray
     level: float
 
-    @cached_property
+    @lazy
     def lower(self) -> np.ndarray:
         r"""$\ell$, a lower bound of each of the K largest eigenvalues of M, shape (K,)."""
         return np.minimum.accumulate(self.values - self.shift)
 
-    @cached_property
+    @lazy
     def upper(self) -> np.ndarray:
         r"""$h$, an upper bound of each of the K largest eigenvalues, shape (K,); infinite if unknown."""
         rank = np.arange(self.values.size)

@@ -27,10 +27,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
+from eigengame._system.lazy import lazy
 from eigengame.metrics import streak_of
 from eigengame.sharding.gather import any_distributed, gather
 from eigengame.solver.certificate import Certificate
@@ -80,13 +80,13 @@ class OnePassBlock:
         """Number of probes r."""
         return len(self.seen)
 
-    @cached_property
+    @lazy
     def residuals(self) -> np.ndarray:
         """$R$, shape (K,)."""
         each = self._least(self.count, len(self.strengths))
         return (np.linalg.norm(self.seen, axis=0) + self.errors) / each
 
-    @cached_property
+    @lazy
     def coupling(self) -> float:
         r"""$\epsilon$."""
         return self._coupling(slice(None), 1)
@@ -100,7 +100,7 @@ class OnePassBlock:
         error = float(np.linalg.norm(self.errors[group]))
         return (spectral_norm(self.seen[:, group].T) + error) / self._least(self.count, events)
 
-    @cached_property
+    @lazy
     def level(self) -> float:
         r"""$\mu$; 0 if the players span the whole space."""
         if self.whole:
