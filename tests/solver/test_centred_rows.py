@@ -152,3 +152,13 @@ def test_a_count_may_take_more_players_than_the_plan_has(extra):
     true = angular_error(pca.components_, np.eye(len(lengths))[:2])
     assert (true <= pca.certificate_.angle).all()
     assert pca.partial_fit(x[:50]).n_samples_seen_ == len(lengths) + 50
+
+
+@pytest.mark.parametrize("entries", [0, 1])
+def test_sparse_rows_without_variance_have_no_bounds_and_no_warnings_of_numpy(entries):
+    x = csr_array(([2.0] * entries, ([3] * entries, [4] * entries)), shape=(500, 300))
+    pca = EigenGamePCA(3, random_state=0).fit(x)  # warnings are errors in tests
+    np.testing.assert_allclose(pca.explained_variance_[entries:], 0, atol=1e-12)
+    assert (pca.certificate_.angle[entries:] > 1.5).all()
+    if entries:
+        assert abs(pca.components_[0, 4]) == pytest.approx(1)

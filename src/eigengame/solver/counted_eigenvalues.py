@@ -181,15 +181,16 @@ class _Tail:
         """Return bounds on the norm for all eigenvalues in intervals (c,) above the values, shape (c,)."""
         middle, half = (low + high) / 2, (high - low) / 2
         inverse = 1 / (middle[:, None] - self.values[None, :])
-        powers, total = inverse, np.zeros(len(low))
+        # Terms of the series are products of ratios of at most 1, which do not overflow.
+        ratio, powers, total = half[:, None] * inverse, inverse, np.zeros(len(low))
         for term in range(TERMS):
             product = np.matmul(self.starts[None] * powers[:, None, :], self.residuals)
             # The spectral norm takes longer, and matters in the first term only.
             norm = np.linalg.norm(product, 2 if term == 0 else None, axis=(1, 2))
-            total += half**term * norm
-            powers = powers * inverse
+            total += norm
+            powers = powers * ratio
         rest = np.linalg.norm(self.starts[None] * powers[:, None, :], axis=(1, 2)) * self.norm
-        total += half**TERMS * rest / (1 - half * inverse[:, 0])
+        total += rest / (1 - ratio[:, 0])
         return total + (self.noise / (low[:, None] - self.values[None, :])).sum(axis=1)
 
 

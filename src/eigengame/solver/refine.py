@@ -381,8 +381,6 @@ def _progress(before: _Step, after: _Step, k: int) -> bool:
     one, other = before.certificate, after.certificate
     bounds = (other.group_angle < 0.8 * one.group_angle).any()
     # A residual below the rounding of its image does not get smaller by further passes.
-    active = (
-        other.residual * 2 > (after.space.floor / after.space.values[0])[:k] * other.rayleigh[0]
-    )
+    active = other.residual * 2 * after.space.values[0] > after.space.floor[:k] * other.rayleigh[0]
     settled = active.any() and np.max(other.residual[active]) < 0.8 * np.max(one.residual[active])
     return bool(bounds or settled or other.level < 0.95 * one.level)
