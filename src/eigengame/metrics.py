@@ -20,6 +20,9 @@ from eigengame import _check
 STREAK_ANGLE = math.pi / 8
 """Angle up to which the paper counts a component as correct."""
 
+LARGE = 2**20
+"""Size of an array on the host from which players are compared one at a time."""
+
 
 def angular_error(players: Any, truth: Any) -> Any:
     r"""Return the angle of each player to its component, shape (k,), in radians.
@@ -33,6 +36,9 @@ def angular_error(players: Any, truth: Any) -> Any:
     if players.ndim == 2:
         truth = truth[: players.shape[0]]
     _check_same_shape(players, truth)
+    if xp is np and players.ndim == 2 and len(players) > 1 and players.size > LARGE:
+        # One at a time, so that temporary arrays stay in the cache.
+        return np.array([angular_error(*pair) for pair in zip(players, truth, strict=True)])
     truth = truth / xp.linalg.norm(truth, axis=-1, keepdims=True)
     along = xp.sum(players * truth, axis=-1, keepdims=True)
     across = xp.linalg.norm(players - along * truth, axis=-1)

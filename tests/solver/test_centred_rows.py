@@ -10,7 +10,7 @@ from eigengame.solver import routes
 from eigengame.solver.batches import Batches
 from eigengame.solver.centred_rows import centred_rows, largest_by_lanczos
 from eigengame.solver.held_rows import HeldRows
-from eigengame.solver.lanczos import SparseProblem, largest_of
+from eigengame.solver.sparse_problem import SparseProblem, largest_of
 from eigengame.solver.passes import SourcePasses
 
 N, D = 60, 200

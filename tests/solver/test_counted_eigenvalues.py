@@ -34,7 +34,7 @@ def ritz_pairs(spectrum, start, m=M):
     residuals = vectors * spectrum - values[::-1, None] * vectors
     axes = np.linalg.svd(residuals, full_matrices=False)[2]
     starts = start.T @ vectors.T
-    return RitzPairs(values[::-1], starts, residuals @ axes.T, 1e-13, 1e-12)
+    return RitzPairs(values[::-1], starts, residuals @ axes.T, np.full(len(values), 1e-13), 1e-12)
 
 
 @pytest.mark.parametrize(("p", "r"), [(1, 8), (2, 8), (5, 8), (3, 20)])

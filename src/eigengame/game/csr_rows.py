@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -14,7 +11,9 @@ from scipy.sparse import csr_array
 
 from eigengame._system.blas_threads import blas_threads
 from eigengame._system.lazy import lazy
+from eigengame._system.threads import in_threads
 from eigengame.game.rows import SampleRows
+from eigengame.linalg.csr_parts import SMALL, even_ranges, rows_of
 from eigengame.linalg.products import full_product
 
 LONGEST = 2**12
@@ -22,9 +21,6 @@ LONGEST = 2**12
 
 In float32 the error of a longer sum is large if rows repeat, since they are then rounded in the same direction.
 """
-
-SMALL = 2**21
-"""Multiplications below which a product runs on one thread."""
 
 
 @dataclass(frozen=True)
@@ -114,24 +110,18 @@ class CSRRows(SampleRows):
         Threads have about equally many entries. If a column has more than `LONGEST` entries, parts have at most as
         many rows.
         """
-        pointers, m = self.values.indptr, len(self.roots)
-        threads = max(min(blas_threads(), m), 1)
-        shares = np.arange(1, threads) * (pointers[-1] / threads)
-        ends = [0, *np.searchsorted(pointers, shares).tolist(), m]
+        m = len(self.roots)
         long = m > LONGEST and np.bincount(self.values.indices).max(initial=0) > LONGEST
         return [
             [self._part(first, min(first + LONGEST, end)) for first in range(begin, end, LONGEST)]
             if long
             else [self._part(begin, end)]
-            for begin, end in itertools.pairwise(ends)
+            for begin, end in even_ranges(self.values, blas_threads())
         ]
 
     def _part(self, begin: int, end: int) -> tuple[int, csr_array]:
         """Return `begin` and the rows from there to `end`, which are not copied."""
-        pointers = self.values.indptr[begin : end + 1]
-        held = slice(pointers[0], pointers[-1])
-        entries = (self.values.data[held], self.values.indices[held], pointers - pointers[0])
-        return begin, csr_array(entries, shape=(end - begin, self.width))
+        return begin, rows_of(self.values, begin, end)
 
     def _in_parts(self, multiply: Callable[[int, csr_array], Any], width: int) -> list[Any]:
         """Return the sum over the parts of each thread of a function of a first row and the rows of a part."""
@@ -143,8 +133,7 @@ class CSRRows(SampleRows):
         few = self.values.nnz < 4 * self.width
         if few or self.values.nnz * width < SMALL:
             return list(map(run, self._parts))
-        others = [_pool().submit(run, parts) for parts in self._parts[1:]]
-        return [run(self._parts[0]), *(other.result() for other in others)]
+        return in_threads(run, self._parts)
 
 
 def sums_of_rows(size: int) -> tuple[int, int]:
@@ -160,9 +149,3 @@ def _added(arrays: Iterable[Any]) -> Any:
         if total is not None:
             total += other
     return total
-
-
-@cache
-def _pool() -> ThreadPoolExecutor:
-    """Return the threads of the products; SciPy releases the lock of the interpreter."""
-    return ThreadPoolExecutor(max(1, blas_threads() - 1), thread_name_prefix="sparse products")

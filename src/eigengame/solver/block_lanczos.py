@@ -2,12 +2,15 @@ r"""Eigenvectors of the largest eigenvalues of a symmetric product, by block Lan
 
 A product with a block of vectors takes half the time of as many products with one vector, and orthogonalisation
 against the whole basis is a matrix product. So this is faster than ARPACK, as long as the basis fits into memory.
-New directions are orthogonalised twice against the basis $Q$, and $H = QAQ^\top$ is computed from these products.
-Rayleigh-Ritz values and vectors are therefore correct whatever the new directions are.
+
+In exact arithmetic a product has no part in the basis $Q$ but in its last two blocks. These are subtracted first,
+then what rounding has left of the whole basis, as often as that is not small. The coefficients of both make up
+$H = QAQ^\top$, so Rayleigh-Ritz values and vectors are correct whatever the new directions are.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -15,11 +18,12 @@ import numpy as np
 from scipy.linalg import eigh
 
 from eigengame._system import interrupts
+from eigengame.solver.largest_eigenvectors import threads_for
 
 BLOCK = 8
 """Vectors that are multiplied at a time. Larger blocks need a larger basis for the same accuracy."""
 
-FIRST, GROWTH, LARGEST = 2.5, 1.07, 10.0
+FIRST, GROWTH, LARGEST = 2.5, 1.1, 10.0
 """Sizes of the basis, as multiples of the number of eigenvectors: where convergence is first checked, the ratio of
 two checks, and the largest one."""
 
@@ -31,6 +35,9 @@ ROUNDING = 1024 * np.finfo(np.float64).eps
 
 DEPENDENT = 1e-13
 """Length of a new direction, as a share of the products, below which nothing but rounding is left of it."""
+
+SMALL = 0.1
+"""Part of a new direction in the basis that is small: once it is subtracted, what is left of it is rounding."""
 
 Product = Callable[[np.ndarray], np.ndarray]
 
@@ -46,6 +53,8 @@ class Basis(NamedTuple):
         $QAQ^\top$, of which the upper half is set.
     coupling : array of shape (b, b)
         Coefficients of the new directions in the products of the last block.
+    following : array of shape (size, b)
+        The new directions, orthonormal columns.
     scale : float
         Largest number among the products.
     """
@@ -53,6 +62,7 @@ class Basis(NamedTuple):
     vectors: np.ndarray
     projected: np.ndarray
     coupling: np.ndarray
+    following: np.ndarray
     scale: float
 
 
@@ -76,23 +86,23 @@ def largest_by_blocks(
     if most < check:
         return None
     start = np.random.default_rng(seed).standard_normal((size, BLOCK))
-    for vectors, projected, coupling, scale in growing_basis(product, start, most, seed):
-        m = len(vectors)
+    for basis in growing_basis(product, start, most, seed):
+        m, scale = len(basis.vectors), basis.scale
         if m < check:
             continue
-        values, turn = eigh(projected, lower=False, subset_by_index=(m - count, m - 1))
+        values, turn = eigh(basis.projected, lower=False, subset_by_index=(m - count, m - 1))
         values, turn = values[::-1], turn[:, ::-1]
         # In units of the products, whose squares may be beyond the range of numbers.
-        residuals = np.linalg.norm((coupling / scale) @ turn[-BLOCK:], axis=0)
+        residuals = np.linalg.norm((basis.coupling / scale) @ turn[-BLOCK:], axis=0)
         if residuals.max() <= ROUNDING * abs(values[0] / scale):
-            return values, turn.T @ vectors
+            return values, turn.T @ basis.vectors
         check = int(GROWTH * m)
     return None
 
 
-def largest_basis(size: int, count: int) -> int:
+def largest_basis(size: int, count: int, block: int = BLOCK) -> int:
     """Return the largest number of vectors of a basis, a multiple of the block."""
-    return int(min(LARGEST * count + BLOCK, MOST_BASIS // size, size)) // BLOCK * BLOCK
+    return int(min(LARGEST * count + block, MOST_BASIS // size, size)) // block * block
 
 
 def growing_basis(product: Product, start: np.ndarray, most: int, seed: int = 0) -> Iterator[Basis]:
@@ -106,16 +116,32 @@ def growing_basis(product: Product, start: np.ndarray, most: int, seed: int = 0)
         known, last = basis[:m], slice(m - b, m)
         interrupts.check()
         rest = product(np.ascontiguousarray(known[last].T)).T
-        along = known @ rest.T
-        scale = max(scale, float(np.abs(along).max()))
-        following, coupling = _directions(rest - along.T @ known, scale, rng)
-        # Once more, of unit vectors: what is left of the basis in them is then rounding.
-        again = known @ following
-        following, corner = np.linalg.qr(following - known.T @ again)
-        projected[:m, last] = along + again @ coupling
-        yield Basis(known, projected[:m, :m], corner @ coupling, scale)
+        with threads_for(math.isqrt(m * size)):
+            projected[:m, last], following, coupling, scale = _following(known, rest, scale, rng)
+        yield Basis(known, projected[:m, :m], coupling, following, scale)
         if m < most:
             basis[m : m + b] = following.T
+
+
+def _following(
+    known: np.ndarray, rest: np.ndarray, scale: float, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+    """Return the part of products (b, size) in a basis (m, size), and the directions of the others.
+
+    In all: coefficients (m, b), orthonormal columns (size, b), their coefficients (b, b), and the scale.
+    """
+    m, b = len(known), len(rest)
+    near, along = slice(max(m - 2 * b, 0), m), np.zeros((m, b))
+    along[near] = known[near] @ rest.T
+    scale = max(scale, float(np.abs(along).max()))
+    following, coupling = _directions(rest - along[near].T @ known[near], scale, rng)
+    for _ in range(3):
+        again = known @ following
+        following, corner = np.linalg.qr(following - known.T @ again)
+        along, coupling = along + again @ coupling, corner @ coupling
+        if np.linalg.norm(again, axis=0).max() < SMALL:
+            break
+    return along, following, coupling, scale
 
 
 def _directions(

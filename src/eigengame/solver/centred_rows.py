@@ -4,25 +4,33 @@ With $V = RX$, $R$ the roots of the weights and $r$ their diagonal, $Z = V - r\m
 
 $$ZZ^\top = VV^\top - (V\mu)r^\top - r(V\mu)^\top + \|\mu\|^2rr^\top.$$
 
-All sums are at most as long as $n$ and the largest number of entries of a row together, and all their terms add up
-to at most $b^2$ with $b = \|V\|_F + \|r\|\|\mu\|$: so the rounding of everything is bounded by $\gamma$ of that
-length.
+All sums are at most as long as $n$ and the largest number of entries of a row together, or a chunk of the features and
+the number of chunks instead of the latter, if there is a mean. All their terms add up to at most $b^2$ with $b = \|V\|_F + \|r\|\|\mu\|$: so the rounding of
+everything is bounded by $\gamma$ of that length.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
+from scipy.linalg.blas import dger
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
+from eigengame._system.blas_threads import blas_threads
+from eigengame._system.lazy import lazy
+from eigengame.linalg.csr_parts import even_ranges, product, rows_of
 from eigengame.solver.block_lanczos import largest_by_blocks
 from eigengame.solver.held_rows import HeldRows
 from eigengame.solver.moments import Moments
 from eigengame.solver.rounding import OPERATIONS, gamma
+
+CHUNK = 2**12
+"""Features whose products with the mean are added at a time."""
 
 BLOCK = 256
 """Rows whose inner products with all rows are computed at a time."""
@@ -46,7 +54,8 @@ class Inner(NamedTuple):
     error: float
 
 
-class CentredRows(NamedTuple):
+@dataclass(frozen=True)
+class CentredRows:
     """Weighted sparse rows about their mean.
 
     Attributes
@@ -67,13 +76,30 @@ class CentredRows(NamedTuple):
 
     def scores(self, block: np.ndarray) -> np.ndarray:
         r"""Return $ZV^\top$ of directions (m, d), shape (n, m)."""
-        found: np.ndarray = self.values @ block.T
-        return found - np.outer(self.roots, block @ self.mean) if self.mean.any() else found
+        found = product(self._parts, block.T)
+        if self.mean.any():
+            chunks = range(0, len(self.mean), CHUNK)
+            along = sum(block[:, at : at + CHUNK] @ self.mean[at : at + CHUNK] for at in chunks)
+            # In place: large temporary arrays take longer than the products.
+            found = dger(-1, along, self.roots, a=found.T, overwrite_a=True).T
+        return found
 
     def directions(self, scores: np.ndarray) -> np.ndarray:
-        r"""Return $Y^\top Z$ of scores (n, m), shape (m, d)."""
-        found: np.ndarray = (self.across @ scores).T
-        return found - np.outer(self.roots @ scores, self.mean) if self.mean.any() else found
+        r"""Return $Y^\top Z$ of scores (n, m), shape (m, d), in column-major order."""
+        found = product(self._parts_across, scores).T
+        if self.mean.any():
+            found = dger(-1, self.roots @ scores, self.mean, a=found, overwrite_a=True)
+        return found
+
+    @lazy
+    def _parts(self) -> list[sparse.csr_array]:
+        """The rows, a part for each thread."""
+        return _parts(self.values)
+
+    @lazy
+    def _parts_across(self) -> list[sparse.csr_array]:
+        """The transpose of the rows, a part for each thread."""
+        return _parts(self.across)
 
     def inner_products(self) -> Inner:
         r"""Return the inner products of all rows, $ZZ^\top$."""
@@ -102,8 +128,15 @@ class CentredRows(NamedTuple):
 
     def _rounding(self) -> float:
         """Return the relative error of the longest sum."""
-        longest = int(np.diff(self.values.indptr).max(initial=0))
-        return gamma(self.values.shape[0] + longest + OPERATIONS)
+        (n, d), longest = self.values.shape, int(np.diff(self.values.indptr).max(initial=0))
+        if self.mean.any():
+            # Products with the mean are sums over all features, chunk by chunk.
+            longest = max(longest, min(d, CHUNK + -(-d // CHUNK)))
+        return gamma(n + longest + OPERATIONS)
+
+
+def _parts(matrix: sparse.csr_array) -> list[sparse.csr_array]:
+    return [rows_of(matrix, *ends) for ends in even_ranges(matrix, blas_threads())]
 
 
 def centred_rows(held: HeldRows, *, center: bool) -> tuple[CentredRows, Moments]:
@@ -118,7 +151,7 @@ def centred_rows(held: HeldRows, *, center: bool) -> tuple[CentredRows, Moments]
 
 
 def largest_by_lanczos(
-    product: Callable[[np.ndarray], np.ndarray], size: int, count: int, seed: int = 0
+    multiply: Callable[[np.ndarray], np.ndarray], size: int, count: int, seed: int = 0
 ) -> tuple[np.ndarray, np.ndarray] | None:
     """Return the largest eigenvalues of a symmetric product, and their eigenvectors as rows.
 
@@ -127,19 +160,19 @@ def largest_by_lanczos(
 
     Parameters
     ----------
-    product : callable
+    multiply : callable
         From vectors (size, m) to their products (size, m).
     size, count : int
         Length of the vectors, and number of eigenvectors, fewer than that.
     seed : int
         Seed of the first vector.
     """
-    found = largest_by_blocks(product, size, count, seed)
+    found = largest_by_blocks(multiply, size, count, seed)
     if found is not None:
         return found
 
     def single(vector: np.ndarray) -> np.ndarray:
-        return product(np.reshape(vector, (size, 1)))[:, 0]
+        return multiply(np.reshape(vector, (size, 1)))[:, 0]
 
     operator = LinearOperator((size, size), single, dtype=np.float64)
     space = min(max(3 * count // 2, count + 20), size)

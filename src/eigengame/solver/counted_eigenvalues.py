@@ -63,8 +63,8 @@ class RitzPairs(NamedTuple):
         $S$: the Gaussian start in terms of the Ritz vectors.
     residuals : array of shape (m, q)
         $R$ in an orthonormal basis.
-    error : float
-        Bound on the error of each residual.
+    errors : array of shape (m,)
+        Bounds on the errors of the residuals.
     start_error : float
         Bound on the norm of $G - SV$.
     """
@@ -72,7 +72,7 @@ class RitzPairs(NamedTuple):
     values: np.ndarray
     starts: np.ndarray
     residuals: np.ndarray
-    error: float
+    errors: np.ndarray
     start_error: float
 
 
@@ -139,7 +139,7 @@ def _counted(pairs: RitzPairs, above: int, least: int, risk: float) -> list[Coun
     if not taken < ROOM * single:
         return []
     # What each Ritz value above the level adds at unit distance, and the distance at which all together are small.
-    lengths = np.linalg.norm(pairs.residuals[:above], axis=1) + pairs.error
+    lengths = np.linalg.norm(pairs.residuals[:above], axis=1) + pairs.errors[:above]
     pull = np.linalg.norm(pairs.starts[:, :above], axis=0) * lengths
     windows = _windows(values[:above], 1.05 * above * pull / (single - taken))
     low = np.array([max(one.low, level) for one in windows])
@@ -173,7 +173,7 @@ class _Tail:
     def __init__(self, pairs: RitzPairs, above: int) -> None:
         self.values = pairs.values[above:]
         self.starts, self.residuals = pairs.starts[:, above:], pairs.residuals[above:]
-        self.noise = np.linalg.norm(self.starts, axis=0) * pairs.error
+        self.noise = np.linalg.norm(self.starts, axis=0) * pairs.errors[above:]
         self.norm = float(np.linalg.norm(self.residuals, 2))
         self.size = float(np.linalg.norm(self.starts)) * self.norm + float(self.noise.sum())
 

@@ -84,10 +84,15 @@ def exact_stream(
         return Stream(state, own, rows, (now, now), probes=sums)
 
 
-def exact_probes(plan: Plan, d: int) -> tuple[ProbeSums | None, np.ndarray]:
-    """Return the probes of a stream without rows, and the directions (r, d) to multiply by M in float64."""
+def exact_probes(
+    plan: Plan, d: int, count: int = PROBES
+) -> tuple[ProbeSums | None, np.ndarray]:
+    """Return the probes of a stream without rows, and the directions (r, d) to multiply by M in float64.
+
+    `count` is their number if `probes` is "auto".
+    """
     given, dtype = plan.options.probes, np.dtype(plan.options.dtype)
-    count = PROBES if isinstance(given, str) else given
+    count = count if isinstance(given, str) else given
     with jax.enable_x64(dtype == np.float64):
         sums = no_sums(count if _fits(plan, d) else 0, d, dtype, plan.options.seed)
         draws = np.zeros((0, d)) if sums is None else np.asarray(sums.draws, np.float64)

@@ -20,6 +20,9 @@ from eigengame.sharding.gather import gather, is_distributed
 LARGE = 2**25
 """Size from which players are measured on the device, in their own precision, with sums in chunks."""
 
+PANEL = 2**18
+"""Size of a panel of features that is multiplied at a time on the host: as much as stays in the cache."""
+
 
 @dataclass(frozen=True)
 class SmallProducts:
@@ -47,14 +50,24 @@ class SmallProducts:
 
 
 def _on_host(players: Any, images: Any) -> SmallProducts:
-    """Compute them in float64 on the host."""
+    """Compute them in float64 on the host, by panels of features: temporary arrays stay in the cache."""
     v, mv = (gather(one).astype(np.float64, copy=False) for one in (players, images))
-    gram, turn, tilt, inside = _small(v @ v.T, v @ mv.T)
-    residuals = mv - inside @ v
-    gradient = 2 * _coefficients(gram).T @ mv
-    gradient -= np.sum(gradient * v, axis=1, keepdims=True) * v
-    lengths = np.linalg.norm(gradient, axis=1)
-    return SmallProducts(gram, turn, residuals @ residuals.T, tilt, lengths)
+    width = max(PANEL // max(len(v), 1), 64)
+    panels = [slice(begin, begin + width) for begin in range(0, v.shape[1], width)]
+    overlaps, product = (
+        sum((v[:, one] @ other[:, one].T for one in panels), np.zeros((len(v), len(v))))
+        for other in (v, mv)
+    )
+    gram, turn, tilt, inside = _small(overlaps, product)
+    steps = 2 * _coefficients(gram).T
+    along = np.sum(steps * product, axis=1, keepdims=True)  # of each gradient along its player
+    couplings, lengths2 = np.zeros_like(gram), np.zeros(len(v))
+    for one in panels:
+        residuals = mv[:, one] - inside @ v[:, one]
+        gradient = steps @ mv[:, one] - along * v[:, one]
+        couplings += residuals @ residuals.T
+        lengths2 += np.sum(gradient**2, axis=1)
+    return SmallProducts(gram, turn, couplings, tilt, np.sqrt(lengths2))
 
 
 def _on_device(players: Any, images: Any) -> SmallProducts:

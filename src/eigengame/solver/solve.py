@@ -13,7 +13,7 @@ from eigengame.solver.covariance import solve_covariance
 from eigengame.solver.flat_spectra import is_flat, players_for_flat
 from eigengame.solver.forgetting import faded_passes, refuse_unless_fading
 from eigengame.solver.goal import Goal, converged_status, measures_in_float64, play_rounding
-from eigengame.solver.lanczos import certified_by_lanczos, lanczos_stream, sparse_problem
+from eigengame.solver.lanczos import certified_by_lanczos, lanczos_stream
 from eigengame.solver.one_pass import certificate_of, probe_images
 from eigengame.solver.options import Options
 from eigengame.solver.outcome import Outcome, Status
@@ -39,6 +39,7 @@ from eigengame.solver.routes import (
 )
 from eigengame.solver.row_counts import refuse_unless_counted, refuse_unless_enough
 from eigengame.solver.row_gram import solve_row_gram
+from eigengame.solver.sparse_problem import sparse_problem
 from eigengame.solver.stepwise import solve_stepwise
 from eigengame.solver.stream import Stream
 from eigengame.solver.streaming import stream_pass

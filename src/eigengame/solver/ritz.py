@@ -1,0 +1,96 @@
+"""Ritz values and vectors of a Krylov space, and the problems that such spaces solve."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from scipy.linalg import eigh
+
+from eigengame.solver.block_lanczos import Basis, Product
+from eigengame.solver.moments import Moments
+
+
+class Ritz(NamedTuple):
+    r"""Ritz pairs of a Krylov space with basis $Q$: $Av_i = \theta_iv_i + R_i$ for $v_i = t_i^\top Q$.
+
+    Attributes
+    ----------
+    basis : Basis
+    values : array of shape (m,)
+        $\theta$, largest first.
+    turn : array of shape (m, m)
+        $t_i$ as columns.
+    residuals : array of shape (m, b)
+        $R$ in terms of the directions that follow the basis.
+    """
+
+    basis: Basis
+    values: np.ndarray
+    turn: np.ndarray
+    residuals: np.ndarray
+
+    @classmethod
+    def of(cls, basis: Basis) -> Ritz:
+        """Solve the small eigenproblem of a basis."""
+        values, turn = eigh(basis.projected, lower=False)
+        values, turn = values[::-1], turn[:, ::-1]
+        return cls(basis, values, turn, (basis.coupling @ turn[-len(basis.coupling) :]).T)
+
+    @property
+    def largest(self) -> float:
+        """Bound on the largest eigenvalue that belongs to a Ritz value."""
+        return float(self.values[0] + np.linalg.norm(self.residuals[0]))
+
+    def vectors(self, begin: int, end: int) -> np.ndarray:
+        """Return the Ritz vectors from `begin` to `end`, as rows."""
+        found: np.ndarray = self.turn[:, begin:end].T @ self.basis.vectors
+        return found
+
+
+class Measured(NamedTuple):
+    """Players (e, d), their products with M (e, d), and bounds (e,) on the errors of the products."""
+
+    players: np.ndarray
+    images: np.ndarray
+    floor: np.ndarray
+
+
+class KrylovProblem(Protocol):
+    """All rows of a fit, as the symmetric matrix $A$ of a Krylov space with the eigenvalues of M.
+
+    Attributes
+    ----------
+    size : int
+        Rows and columns of $A$.
+    block : int
+        Vectors that are multiplied at a time.
+    moments : Moments
+        Of each feature.
+    seen : int
+        Rows with a weight above 0.
+    """
+
+    @property
+    def size(self) -> int: ...  # noqa: D102
+    @property
+    def block(self) -> int: ...  # noqa: D102
+    @property
+    def moments(self) -> Moments: ...  # noqa: D102
+    @property
+    def seen(self) -> int: ...  # noqa: D102
+
+    def product(self) -> Product:
+        """Return the product of vectors (size, b) with $A$."""
+
+    def errors(self, ritz: Ritz) -> np.ndarray:
+        r"""Return bounds on $\|Av_i - \theta_iv_i - R_i\|$, shape (m,)."""
+
+    def measured(self, ritz: Ritz, errors: np.ndarray, count: int) -> Measured:
+        """Return the players of the first `count` Ritz vectors with their products."""
+
+    def players(self, vectors: np.ndarray) -> np.ndarray:
+        """Return unit directions (e, d) of vectors (e, size)."""
+
+    def images(self, draws: np.ndarray) -> Any:
+        """Return the products of the probes of a stream (r, d) with M."""
