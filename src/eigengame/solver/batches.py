@@ -64,6 +64,8 @@ class Batches:
     raw : bool
         Whether dense rows of the host are transferred as they are and converted to float64 on the device
         (`RawRows`). Needs ``dtype=float64``.
+    padded : bool
+        Whether the last batch is padded: compiled functions take batches of one shape.
     ragged : bool
         Whether other sources with other numbers of rows follow. Sparse batches then have space for one of a few
         numbers of entries.
@@ -78,6 +80,7 @@ class Batches:
     placement: Placement = ONE_DEVICE
     raw: bool = False
     ragged: bool = False
+    padded: bool = True
 
     @property
     def shape(self) -> tuple[int | None, int]:
@@ -203,7 +206,8 @@ class Batches:
                 )
                 return Batch(sparse, read, counted)
             if self.raw:
-                return Batch(self._raw(np.asarray(block.values), np.sqrt(padded)), read, counted)
+                roots = np.sqrt(padded if self.padded else padded[:own])
+                return Batch(self._raw(np.asarray(block.values), roots), read, counted)
             rows = self._dense(np.asarray(block.values), padded, weights is not None)
             return Batch(rows, read, counted)
 
@@ -250,7 +254,8 @@ class Batches:
         rows: Any
         weights: Any
         if jax.default_backend() == "cpu" and self.placement.mesh is None:
-            rows, weights = self._filled(values), roots  # compiled functions take them as they are
+            rows = self._filled(values) if self.padded else values
+            weights = roots  # compiled functions take them as they are
         else:
             rows, weights = self._placed(values, roots)
         return RawRows(rows, weights, *self._frame_there, self.placement.mesh)

@@ -137,11 +137,23 @@ def _following(
     following, coupling = _directions(rest - along[near].T @ known[near], scale, rng)
     for _ in range(3):
         again = known @ following
-        following, corner = np.linalg.qr(following - known.T @ again)
+        small = bool(np.linalg.norm(again) < SMALL)
+        following, corner = _orthonormal(following - known.T @ again, nearly=small)
         along, coupling = along + again @ coupling, corner @ coupling
-        if np.linalg.norm(again, axis=0).max() < SMALL:
+        if small:
             break
     return along, following, coupling, scale
+
+
+def _orthonormal(columns: np.ndarray, *, nearly: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Return orthonormal columns (size, b) of the same span, and the coefficients (b, b).
+
+    If they are nearly orthonormal already, the Cholesky factor of their inner products is as accurate, and faster.
+    """
+    if not nearly:
+        return np.linalg.qr(columns)
+    corner = np.linalg.cholesky(columns.T @ columns).T
+    return np.linalg.solve(corner.T, columns.T).T, corner
 
 
 def _directions(

@@ -4,9 +4,9 @@ With $V = RX$, $R$ the roots of the weights and $r$ their diagonal, $Z = V - r\m
 
 $$ZZ^\top = VV^\top - (V\mu)r^\top - r(V\mu)^\top + \|\mu\|^2rr^\top.$$
 
-All sums are at most as long as $n$ and the largest number of entries of a row together, or a chunk of the features and
-the number of chunks instead of the latter, if there is a mean. All their terms add up to at most $b^2$ with $b = \|V\|_F + \|r\|\|\mu\|$: so the rounding of
-everything is bounded by $\gamma$ of that length.
+All sums are at most as long as $n$ and the largest number of entries of a row together, or, if there is a mean, a
+chunk of the features and the number of chunks instead of the latter. All their terms add up to at most $b^2$ with
+$b = \|V\|_F + \|r\|\|\mu\|$: so the rounding of everything is bounded by $\gamma$ of that length.
 """
 
 from __future__ import annotations
@@ -93,12 +93,12 @@ class CentredRows:
 
     @lazy
     def _parts(self) -> list[sparse.csr_array]:
-        """The rows, a part for each thread."""
+        """Rows, a part for each thread."""
         return _parts(self.values)
 
     @lazy
     def _parts_across(self) -> list[sparse.csr_array]:
-        """The transpose of the rows, a part for each thread."""
+        """Transpose of the rows, a part for each thread."""
         return _parts(self.across)
 
     def inner_products(self) -> Inner:

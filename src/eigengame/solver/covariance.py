@@ -24,13 +24,18 @@ from eigengame.solver.largest_eigenvectors import (
     largest_eigenvectors,
     threads_for,
 )
-from eigengame.solver.moments import (
-    gathered_moments,
-)
+from eigengame.solver.moments import gathered_moments
 from eigengame.solver.outcome import Outcome, Status
 from eigengame.solver.passes import Passes
-from eigengame.solver.plan import Plan
-from eigengame.solver.result import Found, count_for, rank_bound, scale_of, total_scatter
+from eigengame.solver.plan import COARSE, Plan
+from eigengame.solver.result import (
+    Found,
+    count_for,
+    rank_bound,
+    rest_is_known,
+    scale_of,
+    total_scatter,
+)
 from eigengame.solver.rounding import OPERATIONS, gamma
 from eigengame.solver.routes import COVARIANCE
 from eigengame.solver.row_counts import refuse_unless_counted
@@ -39,14 +44,8 @@ from eigengame.solver.scatter import Scatter, accumulate_scatter, on_host
 TOL = 1e-3
 """Angle that counts as converged on this route if no `tol` is given."""
 
-COARSE = 1e-3
-"""Least tolerance for which float32 is tried first."""
-
 MOST_COARSE = 64
 """Largest number of components for which float32 is tried first: gaps between later ones are small."""
-
-REST = 0.01
-"""Largest relative error of the variance that the components leave, for which float32 is enough."""
 
 
 def solve_covariance(plan: Plan, passes: Passes, share: float | None = None) -> Found:
@@ -81,17 +80,11 @@ def _tries_float32(plan: Plan, passes: Passes) -> bool:
 
 
 def _knows_rest(found: Found, scatter: Scatter, *, center: bool) -> bool:
-    """Return whether the variance that the components leave is much larger than the errors of their variances.
-
-    It is the difference of the total and the variances of the components, and `noise_variance_` its mean.
-    """
-    (k, d), rows = (len(found.values), found.players.shape[1]), found.rows
-    if k >= min(rows, d):
-        return True
-    total = total_scatter(scatter.moments, center=center)
+    """Return whether the variance that the components leave is known (`rest_is_known`)."""
+    k, others = len(found.values), min(found.rows, found.players.shape[1]) - len(found.values)
     errors = scatter.image_errors(found.players[:k].astype(np.float64))
-    rounding = float(np.finfo(np.float32).eps) * total
-    return float(errors.sum()) + rounding <= REST * (total - float(found.values.sum()))
+    total = total_scatter(scatter.moments, center=center)
+    return rest_is_known(found.values, errors, total, others)
 
 
 def _solve(plan: Plan, passes: Passes, scatter: Scatter, share: float | None = None) -> Found:

@@ -84,9 +84,7 @@ def exact_stream(
         return Stream(state, own, rows, (now, now), probes=sums)
 
 
-def exact_probes(
-    plan: Plan, d: int, count: int = PROBES
-) -> tuple[ProbeSums | None, np.ndarray]:
+def exact_probes(plan: Plan, d: int, count: int = PROBES) -> tuple[ProbeSums | None, np.ndarray]:
     """Return the probes of a stream without rows, and the directions (r, d) to multiply by M in float64.
 
     `count` is their number if `probes` is "auto".

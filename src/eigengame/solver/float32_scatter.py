@@ -52,7 +52,7 @@ def accumulate_in_float32(passes: Passes, *, center: bool, seed: int) -> Scatter
     with jax.enable_x64(True), threads, np.errstate(all="ignore"):
         start = (np.zeros((d, d)), np.zeros((COUNT + 1, d)), np.zeros(d), np.zeros(()), 0, 0)
         step = partial(_add, np.ascontiguousarray(probes.T))
-        carry = passes.in_float64(near).fold(step, start, task="covariance")
+        carry = passes.in_float64(near).unpadded().fold(step, start, task="covariance")
         return _scatter_of(carry, probes, near)
 
 

@@ -7,11 +7,10 @@ direction has at most $e$ eigenvalues above $c$ as well, so
 
 $$h \le c + \|(H - c)^{-1/2}R\|^2.$$
 
-Where that certifies every component, the fit ends. Elsewhere the players are measured, refined and certified as those
-of a game are.
+Where that certifies every component, the fit ends. Elsewhere players are refined and certified as those of a game.
 
 A product with sparse rows costs so little that this finds the players faster than a game with all of them
-(`sparse_problem`).
+(`sparse_problem`). Dense rows in memory are multiplied in float32, with measured errors (`dense_problem`).
 """
 
 from __future__ import annotations
@@ -24,13 +23,13 @@ from eigengame.solver.block_lanczos import FIRST, GROWTH, growing_basis, largest
 from eigengame.solver.certificate import Certificate, certificate, stored
 from eigengame.solver.counted_eigenvalues import SPARE, Count, RitzPairs, counted_eigenvalues
 from eigengame.solver.exact_stream import exact_probes, exact_stream
+from eigengame.solver.flat_spectra import is_flat
 from eigengame.solver.goal import RISK, ROUNDING_RISK, converged_status
-from eigengame.solver.outcome import Outcome
+from eigengame.solver.outcome import Outcome, Status
 from eigengame.solver.passes import Passes
 from eigengame.solver.plan import Plan
-from eigengame.solver.probes import draw_probes
 from eigengame.solver.result import Found, rank_bound, scale_of
-from eigengame.solver.ritz import KrylovProblem, Measured, Ritz
+from eigengame.solver.ritz import PROBES, KrylovProblem, Measured, Ritz, first_block
 from eigengame.solver.rounding import OPERATIONS, gamma
 from eigengame.solver.routes import LANCZOS
 from eigengame.solver.small_products import small_products
@@ -40,12 +39,6 @@ from eigengame.solver.stream import Stream
 TOL = 1e-3
 """Angle that counts as converged if no `tol` is given."""
 
-ACCURATE = 1e-4
-"""Angle to which components are converged even if a larger one is tolerated: that takes few more products."""
-
-PROBES = 16
-"""Number of probes of the stream if `probes` is "auto". Each costs as much as a vector of the basis."""
-
 NONE = 1e-8
 """Share of the largest variance at which a direction may be rounding: it is not kept."""
 
@@ -54,33 +47,56 @@ START_RISK = ROUNDING_RISK
 
 
 def certified_by_lanczos(plan: Plan, passes: Passes, problem: KrylovProblem) -> Found | None:
-    """Return components that a Krylov space certifies by its own start; None if it does not certify all of them."""
+    """Return components that a Krylov space certifies by its own start; None if it does not certify all of them.
+
+    If a callback stops the run, the components are those found so far, without a check of what was missed.
+    """
     options, k, size, block = plan.options, plan.components, problem.size, problem.block
     d, most = passes.source.shape[1], largest_basis(size, k + SPARE, block)
+    most = min(most, problem.most_products * block)
     least = max(int(FIRST * k), k + SPARE + block, min(plan.players, most))
     determined = rank_bound(problem.seen, d, options)
     if determined < k or most < least:
         return None
-    start = np.ascontiguousarray(draw_probes(options.seed + 1, block, size).T)
+    start = first_block(options.seed, block, size)
     scale, tol, check = scale_of(problem.moments, problem.seen, options), options.tol or TOL, least
+    aim = min(tol / 2, problem.accuracy)
     for basis in growing_basis(problem.product(), start, most, options.seed):
-        if len(basis.vectors) < check:
+        m = len(basis.vectors)
+        if passes.stopped and m > k:
+            return _stopped(plan, passes, problem, Ritz.of(basis), scale)
+        if m < check:
             continue
-        check = int(GROWTH * len(basis.vectors))
+        check = int(GROWTH * m)
         ritz = Ritz.of(basis)
-        if not _converged(ritz, float(ritz.values[min(k + SPARE, len(ritz.values) - 1)]), k, tol):
+        if not _converged(ritz, float(ritz.values[min(k + SPARE, m - 1)]), k, aim):
+            if plan.fallback is not None and 2 * m > most and is_flat(ritz.values[: 2 * k], k):
+                return None
             continue
         errors = problem.errors(ritz)
         counts = counted_eigenvalues(_pairs(ritz, start, errors), k, START_RISK)
         best = min(counts, key=lambda one: one.bound, default=None)
-        if best is None or not _converged(ritz, best.bound, k, tol):
+        if best is None or not _converged(ritz, best.bound, k, aim):
             continue
         measured = problem.measured(ritz, errors, best.number)
-        found = _certificate(measured, best, block, len(basis.vectors), k, scale, tol)
-        if found is not None and (status := converged_status(found, tol, determined)) is not None:
+        found = _certificate(measured, best, block, m, k, scale, tol)
+        if found is None or (status := converged_status(found, tol, determined)) is None:
+            continue
+        if problem.knows_rest(found.rayleigh * scale, measured.floor[:k], determined - k):
             outcome = Outcome(status, LANCZOS, passes.record.made)
             return _found(plan, problem, ritz, measured, found, scale, outcome)
     return None
+
+
+def _stopped(plan: Plan, passes: Passes, problem: KrylovProblem, ritz: Ritz, scale: float) -> Found:
+    """Return the components of a space that is not complete."""
+    number = min(len(ritz.values), plan.players)
+    measured = problem.measured(ritz, problem.errors(ritz), number)
+    found = certificate(
+        measured.players, measured.images, plan.components, floor=measured.floor, scale=scale
+    )
+    outcome = Outcome(Status.STOPPED, LANCZOS, passes.record.made)
+    return _found(plan, problem, ritz, measured, found, scale, outcome)
 
 
 def _found(
@@ -135,9 +151,9 @@ def _pairs(ritz: Ritz, start: np.ndarray, errors: np.ndarray) -> RitzPairs:
     )
 
 
-def _converged(ritz: Ritz, level: float, k: int, tol: float) -> bool:
-    """Return whether residuals are so small that a certificate is likely, with this level outside the players."""
-    lengths, aim = np.linalg.norm(ritz.residuals[:k], axis=1), min(tol / 2, ACCURATE)
+def _converged(ritz: Ritz, level: float, k: int, aim: float) -> bool:
+    """Return whether k angles are about this small, with a level of the variance outside the players."""
+    lengths = np.linalg.norm(ritz.residuals[:k], axis=1)
     return bool((lengths <= aim * (ritz.values[:k] - level)).all())
 
 

@@ -103,6 +103,10 @@ class Passes(ABC):
         They belong to the same run. Their steps run under ``jax.enable_x64(True)``.
         """
 
+    def unpadded(self) -> Self:
+        """Return passes whose last batch is not padded if NumPy reads it, to avoid a copy."""
+        return self
+
     @abstractmethod
     def weighted(self, weights: np.ndarray) -> Self:
         """Return passes over the same rows with other weights (n,). They belong to the same run."""
@@ -149,6 +153,10 @@ class SourcePasses(Passes):
     def in_float64(self, mean: np.ndarray | None) -> SourcePasses:
         """Return passes over the same rows in float64, about a mean (d,) if rows can be shifted."""
         return self._over(self.batches.in_float64(mean))
+
+    def unpadded(self) -> SourcePasses:
+        """Return passes whose last batch is not padded if NumPy reads it, to avoid a copy."""
+        return self._over(replace(self.batches, padded=False))
 
     def weighted(self, weights: np.ndarray) -> SourcePasses:
         """Return passes over the same rows with other weights (n,)."""

@@ -19,10 +19,19 @@ from eigengame.solver.memory import MemoryUse, estimate_memory, refuse_unless_fi
 from eigengame.solver.options import CARRIED_PROBES, PROBES, REFINED_PROBES, Options
 from eigengame.solver.problem import Problem
 from eigengame.solver.ragged import LEAST_ROWS, shared_size
-from eigengame.solver.routes import EXACT_ROUTES, REFINED, fallback_route, route_of
+from eigengame.solver.routes import (
+    EXACT_ROUTES,
+    LANCZOS_PASSES,
+    REFINED,
+    fallback_route,
+    route_of,
+)
 
 MOST_PRECISE = 2**27
 """Largest size of players that are kept in float64 on the host: 1 GiB."""
+
+COARSE = 1e-3
+"""Least tolerance for which products in float32 are tried."""
 
 Space = Literal["score", "gram", "gram with overlaps", "gram on the host"]
 """Space in which the remembered game plays a batch.
@@ -143,7 +152,14 @@ def make_plan(
     forget = options.forget
     again = options.passes > 1 and source.again
     route = route_of(
-        problem.algorithm, source, players, rows, forget=forget, shared=shared, again=again
+        problem.algorithm,
+        source,
+        players,
+        rows,
+        forget=forget,
+        shared=shared,
+        again=again,
+        coarse=k if _coarse(options) and again else 0,
     )
     fallback = None
     if route in REFINED and options.automatic and options.passes > 1:
@@ -254,6 +270,12 @@ def _memory(
         probes=probes,
         measured=measured,
     )
+
+
+def _coarse(options: Options) -> bool:
+    """Return whether products in float32 are likely to be accurate enough, and many passes are allowed."""
+    narrow = np.dtype(options.dtype) == np.float32 and options.tol is not None
+    return narrow and (options.tol or 0) >= COARSE and options.passes > LANCZOS_PASSES
 
 
 def _measured(options: Options, route: str, size: int, probes: int) -> int:

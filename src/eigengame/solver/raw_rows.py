@@ -63,7 +63,32 @@ class RawRows:
         given, roots = np.asarray(self.values)[part, columns], np.asarray(self.roots)[part]
         origin, unit = np.asarray(self.origin)[columns], float(self.unit)
         values = np.empty(given.shape) if out is None else out[: len(given)]
-        np.subtract(given, origin, out=values, casting="unsafe")
+        if origin.any():
+            np.subtract(given, origin, out=values, casting="unsafe")
+        else:
+            np.copyto(values, given, casting="unsafe")  # faster
+        if unit != 1:
+            values /= unit
+        if (roots != 1).any():
+            values *= roots[:, None]
+        return values
+
+    def is_plain_float32(self, part: slice) -> bool:
+        """Return whether some rows are in float32 as they are: without origin, unit and weights."""
+        plain = self.values.dtype == np.float32 and float(self.unit) == 1
+        return plain and not np.asarray(self.origin).any() and bool((self.roots[part] == 1).all())
+
+    def in_float32(self, part: slice, out: np.ndarray) -> np.ndarray:
+        """Return some rows as `widened` has them, rounded to float32, in an array with room for them."""
+        given, roots = np.asarray(self.values)[part], np.asarray(self.roots)[part]
+        origin, unit, values = np.asarray(self.origin), float(self.unit), out[: len(given)]
+        if origin.any():
+            narrow = origin.astype(np.float32)
+            # Float32 minus float32 is rounded once, as in float64.
+            exact = given.dtype == np.float32 and bool((narrow == origin).all())
+            np.subtract(given, narrow if exact else origin, out=values, casting="unsafe")
+        else:
+            np.copyto(values, given, casting="unsafe")
         if unit != 1:
             values /= unit
         if (roots != 1).any():

@@ -15,6 +15,9 @@ from eigengame.solver.options import Options
 from eigengame.solver.outcome import Outcome
 from eigengame.solver.stream import Stream, reframed_mean, with_components, without_spread
 
+REST = 0.01
+"""Largest relative error of the variance that the components leave."""
+
 MOST_COMPLETED = 2**27
 """Largest size of players whose null directions are completed, on the host in float64: 1 GiB."""
 
@@ -232,6 +235,24 @@ def total_scatter(moments: Moments, *, center: bool) -> float:
     mean, weight = np.asarray(moments.mean, np.float64), float(moments.weight)
     scatter = float(np.sum(np.asarray(moments.scatter, np.float64)))
     return scatter if center else scatter + weight * float(np.sum(mean**2))
+
+
+def rest_is_known(values: np.ndarray, errors: np.ndarray, total: float, others: int) -> bool:
+    """Return whether the variance that components leave is much larger than the errors of their variances.
+
+    It is the difference of the total and the variances of the components, and `noise_variance_` its mean.
+
+    Parameters
+    ----------
+    values, errors : arrays of shape (k,)
+        Eigenvalues of M, and bounds on their errors.
+    total : float
+        Trace of M, computed in float32.
+    others : int
+        Number of directions with variance beside the components, at most.
+    """
+    rounding = float(np.finfo(np.float32).eps) * total
+    return others <= 0 or errors.sum() + rounding <= REST * (total - values.sum())
 
 
 def _ratios(values: np.ndarray, total: float, found: Found) -> np.ndarray:

@@ -9,6 +9,15 @@ from scipy.linalg import eigh
 
 from eigengame.solver.block_lanczos import Basis, Product
 from eigengame.solver.moments import Moments
+from eigengame.solver.probes import draw_probes
+
+PROBES = 16
+"""Number of probes of the stream if `probes` is "auto". Each costs as much as a vector of the basis."""
+
+
+def first_block(seed: int, block: int, size: int) -> np.ndarray:
+    """Return the Gaussian start of a Krylov space, shape (size, block)."""
+    return np.ascontiguousarray(draw_probes(seed + 1, block, size).T)
 
 
 class Ritz(NamedTuple):
@@ -65,6 +74,10 @@ class KrylovProblem(Protocol):
         Rows and columns of $A$.
     block : int
         Vectors that are multiplied at a time.
+    most_products : int
+        Largest number of products with a block.
+    accuracy : float
+        Angle to which components are converged even if a larger one is tolerated.
     moments : Moments
         Of each feature.
     seen : int
@@ -75,6 +88,10 @@ class KrylovProblem(Protocol):
     def size(self) -> int: ...  # noqa: D102
     @property
     def block(self) -> int: ...  # noqa: D102
+    @property
+    def most_products(self) -> int: ...  # noqa: D102
+    @property
+    def accuracy(self) -> float: ...  # noqa: D102
     @property
     def moments(self) -> Moments: ...  # noqa: D102
     @property
@@ -88,6 +105,9 @@ class KrylovProblem(Protocol):
 
     def measured(self, ritz: Ritz, errors: np.ndarray, count: int) -> Measured:
         """Return the players of the first `count` Ritz vectors with their products."""
+
+    def knows_rest(self, values: np.ndarray, errors: np.ndarray, others: int) -> bool:
+        """Return whether the variance that components with these eigenvalues (k,) leave is known."""
 
     def players(self, vectors: np.ndarray) -> np.ndarray:
         """Return unit directions (e, d) of vectors (e, size)."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import jax
 
 from eigengame._system.memory import free_memory
+from eigengame.solver.block_lanczos import largest_basis
+from eigengame.solver.counted_eigenvalues import SPARE
 from eigengame.solver.memory import available
 from eigengame.solver.options import AUTO_PASSES, PROBES
 from eigengame.sources import Source
@@ -13,7 +15,7 @@ REMEMBERED = "remembered"
 """The route of the remembered game, refined if more passes are allowed."""
 
 LANCZOS = "lanczos"
-"""The route of sparse rows in memory: players by Lanczos' method, refined and certified as those of the game."""
+"""The route of rows in memory: players by Lanczos' method, which often certifies them by itself."""
 
 COVARIANCE = "covariance"
 """The route that accumulates M in one pass and solves its eigenproblem: for few features."""
@@ -52,6 +54,18 @@ EIGENPROBLEM = 15
 """Operations of an eigenproblem of size m, divided by the cube of m."""
 
 
+LANCZOS_PASSES = 12
+"""Largest number of passes over dense rows by Lanczos' method: a certificate usually takes six to ten."""
+
+PASS_COST = 18
+"""What a pass over dense rows costs beside its products, in vectors: rows are loaded and packed."""
+
+MEASURING = 25
+"""What the products in float64 of the first pass cost, in vectors."""
+
+SKINNY = 0.85
+"""Time of one half of a symmetric product, divided by that of as many operations of products with few vectors."""
+
 MOST_COVARIANCE = 1024
 """Largest number of features for which M of rows on a GPU is cheaper than a certified remembered game."""
 
@@ -65,6 +79,7 @@ def route_of(
     forget: float = 1.0,
     shared: bool = False,
     again: bool = False,
+    coarse: int = 0,
 ) -> str:
     """Return the route of an algorithm.
 
@@ -81,11 +96,17 @@ def route_of(
         Whether several devices or workers share the data.
     again : bool
         Whether the players may be refined by further passes.
+    coarse : int
+        Number of components, if many passes are allowed and products in float32 are likely to be accurate enough;
+        else 0.
     """
     if algorithm == EXACT:
         return exact_route(source, rows, forget=forget, shared=shared)
     if algorithm == "auto":
-        return _cheapest(source, players, rows, plain=forget == 1, shared=shared, again=again)
+        plain = forget == 1
+        found = _cheapest(source, players, rows, plain=plain, shared=shared, again=again)
+        dense = coarse > 0 and plain and not shared and rows is not None
+        return LANCZOS if dense and _by_lanczos(source, coarse, rows or 0, found) else found
     if algorithm != REMEMBERED and source.sparse:
         raise ValueError(
             f"algorithm={algorithm!r} needs dense rows, but {source.name} is sparse: use 'remembered'."
@@ -132,6 +153,31 @@ def _cheapest(
     most = MOST_SOLVED if computed else AUTO_PASSES * 3 * players
     small = not source.sparse and (cheap or rows**2 * d + EIGENPROBLEM * rows**3 <= START_UP)
     return ROW_GRAM if (rows <= most or small) and _solvable(rows) else REMEMBERED
+
+
+def lanczos_block(k: int) -> int:
+    """Return the number of vectors of dense rows that are multiplied at a time, for k components.
+
+    A space of about $4.5k + 40$ vectors is needed. Small blocks need fewer of them, but more passes.
+    """
+    return max(16, 8 * -(-(9 * k + 80) // 160))
+
+
+def _by_lanczos(source: Source, k: int, rows: int, route: str) -> bool:
+    """Return whether Lanczos' method takes less time for dense rows in the memory of a CPU than another route."""
+    d = source.shape[1]
+    if source.sparse or not source.views or source.on_device or jax.default_backend() != "cpu":
+        return False
+    if source.slow and not _rows_fit(source):  # a file is read once, if memory holds it
+        return False
+    block = lanczos_block(k)
+    if largest_basis(d, k + SPARE, block) < LANCZOS_PASSES * block or rows <= 8 * k:
+        return False
+    if route == REMEMBERED:
+        return True
+    needed = -(-(9 * k + 80) // (2 * block)) + 1
+    own = 4 * (needed * (block + PASS_COST) + MEASURING) * rows * d
+    return route == COVARIANCE and own < SKINNY * rows * d**2 + EIGENPROBLEM * d**3
 
 
 def _in_memory(source: Source) -> bool:

@@ -10,6 +10,7 @@ import numpy as np
 from eigengame.sharding.gather import gather
 from eigengame.solver import stream as streams
 from eigengame.solver.covariance import solve_covariance
+from eigengame.solver.dense_problem import dense_problem
 from eigengame.solver.flat_spectra import is_flat, players_for_flat
 from eigengame.solver.forgetting import faded_passes, refuse_unless_fading
 from eigengame.solver.goal import Goal, converged_status, measures_in_float64, play_rounding
@@ -102,7 +103,7 @@ class _Begun(NamedTuple):
 def _solve_refined(plan: Plan, passes: Passes) -> Found:
     """Play the remembered game once over the data, and refine its players if more passes are allowed.
 
-    Players of sparse rows in memory come from Lanczos' method instead (`lanczos`), which often certifies them.
+    Players of rows in memory come from Lanczos' method instead (`lanczos`), which often certifies them.
     """
     if plan.options.forget < 1:
         refuse_unless_fading(passes.source, plan.options.forget, passes=plan.options.passes)
@@ -127,7 +128,15 @@ def _solve_refined(plan: Plan, passes: Passes) -> Found:
 
 
 def _begun_by_lanczos(plan: Plan, passes: Passes) -> Found | _Begun | None:
-    """Return certified components by Lanczos' method, or else its players; None if it does not converge."""
+    """Return certified components by Lanczos' method, or else its players; None if it does not converge.
+
+    Dense rows are then solved exactly, if there is a route for that.
+    """
+    if not passes.source.sparse:
+        found = certified_by_lanczos(plan, passes, dense_problem(plan, passes))
+        if found is not None or plan.fallback is None or passes.stopped:
+            return found
+        return _after_lanczos(_exactly(plan.fallback, plan, passes, None))
     problem = sparse_problem(plan, passes)
     if (found := certified_by_lanczos(plan, passes, problem)) is not None:
         return found
@@ -135,6 +144,12 @@ def _begun_by_lanczos(plan: Plan, passes: Passes) -> Found | _Begun | None:
         return None
     stream, players = begun
     return _Begun(LANCZOS, stream, stream, players)
+
+
+def _after_lanczos(found: Found) -> Found:
+    """Return an exact solution that followed a space without a certificate."""
+    outcome = replace(found.outcome, route=f"{LANCZOS}, then {found.outcome.route}")
+    return replace(found, outcome=outcome)
 
 
 def _after_one_pass(plan: Plan, passes: Passes, begun: _Begun) -> Found:

@@ -52,6 +52,20 @@ class SparseProblem:
         return BLOCK
 
     @property
+    def most_products(self) -> int:
+        """Largest number of products with a block: as many as there are vectors."""
+        return self.size
+
+    @property
+    def accuracy(self) -> float:
+        """Angle to which components are converged: that takes few more products than a certificate."""
+        return 1e-4
+
+    def knows_rest(self, values: np.ndarray, errors: np.ndarray, others: int) -> bool:
+        """Return True: products in float64 are accurate enough."""
+        return True
+
+    @property
     def by_rows(self) -> bool:
         """Whether rows are fewer than features, so that their inner products are the smaller problem."""
         n, d = self.rows.values.shape
