@@ -153,7 +153,7 @@ def _orthonormal(columns: np.ndarray, *, nearly: bool) -> tuple[np.ndarray, np.n
     if not nearly:
         return np.linalg.qr(columns)
     corner = np.linalg.cholesky(columns.T @ columns).T
-    return np.linalg.solve(corner.T, columns.T).T, corner
+    return columns @ np.linalg.inv(corner), corner
 
 
 def _directions(

@@ -20,7 +20,7 @@ import numpy as np
 
 from eigengame.solver.block_lanczos import Product
 from eigengame.solver.exact_stream import exact_probes
-from eigengame.solver.frame import first_rows
+from eigengame.solver.frame import large_mean
 from eigengame.solver.goal import ROUNDING_RISK
 from eigengame.solver.host_sums import HostSums, add_rows
 from eigengame.solver.moments import Moments
@@ -39,9 +39,6 @@ COUNT = 8
 
 LOOKS = 32
 """Largest number of spaces whose errors are measured: they share the risk."""
-
-FAR = 4.0
-"""Square of the mean, divided by the variance, beyond which a mean is subtracted from rows before products."""
 
 
 @dataclass(frozen=True)
@@ -148,7 +145,9 @@ class DenseProblem:
 def dense_problem(plan: Plan, passes: Passes) -> DenseProblem:
     """Read all rows once: their moments, and the products of the first block and of the probes."""
     options, d, block = plan.options, passes.source.shape[1], lanczos_block(plan.components)
-    near = _near(passes) if options.center else None
+    near = (
+        large_mean(passes.source, passes.frame, passes.batches.weights) if options.center else None
+    )
     exact = passes.in_float64(near).unpadded()
     _, probes = exact_probes(plan, d, PROBES)
     draws = draw_probes(options.seed, max(COUNT, len(probes)), d)
@@ -192,20 +191,3 @@ def dense_problem(plan: Plan, passes: Passes) -> DenseProblem:
 def _about(mean: np.ndarray | None, images: np.ndarray, along: np.ndarray) -> np.ndarray:
     """Return products (b, d) with the rows about their mean, from sums about an origin and sums of scores (b,)."""
     return images if mean is None else images - along[:, None] * mean
-
-
-def _near(passes: Passes) -> np.ndarray | None:
-    """Return the mean (d,) of the first rows in the frame of the passes, if it is large; else None."""
-    count, frame = min(1024, max(16, 2**20 // passes.source.shape[1])), passes.frame
-    values = np.asarray(
-        first_rows(passes.source, count, weights=passes.batches.weights), np.float64
-    )
-    mean = values.mean(axis=0)
-    inner = frame.inner(mean)
-    if not np.isfinite(inner).all():
-        return None
-    spread = float(np.sum(np.var(values, axis=0))) / frame.unit**2
-    if float(np.sum(inner**2)) <= FAR * spread:
-        return None
-    # Differences of numbers in float32 are rounded once.
-    return frame.inner(mean.astype(np.float32).astype(np.float64))

@@ -21,6 +21,9 @@ from eigengame.sources import RandomAccess, Source
 FAR = 30.0
 """Standard deviations from zero beyond which a mean is subtracted while rows are read."""
 
+LARGE = 4.0
+"""Square of the mean, divided by the variance, beyond which products in float32 are better about the mean."""
+
 FAR_IN_HALF = 1.0
 """The same for rows that their source rounds to half precision after the subtraction."""
 
@@ -166,6 +169,24 @@ def first_mean(source: Source, frame: Frame, weights: np.ndarray | None = None) 
     if values is None:
         return np.zeros(source.shape[1])
     return frame.inner(np.asarray(values.mean(axis=0), np.float64).ravel())
+
+
+def large_mean(
+    source: Source, frame: Frame, weights: np.ndarray | None = None
+) -> np.ndarray | None:
+    """Return the mean (d,) of the first rows in a frame if it is large beside their variance; else None.
+
+    It is a number of float32 in the units of the data, so that its difference from such a number is rounded once.
+    """
+    count = min(1024, max(16, 2**20 // source.shape[1]))
+    values = np.asarray(first_rows(source, count, weights=weights), np.float64)
+    with np.errstate(all="ignore"):
+        mean = values.mean(axis=0)
+        inner = frame.inner(mean)
+        spread = float(np.sum(np.var(values, axis=0))) / frame.unit**2
+        if not np.isfinite(inner).all() or float(np.sum(inner**2)) <= LARGE * spread:
+            return None
+        return frame.inner(mean.astype(np.float32).astype(np.float64))
 
 
 def _far_mean(

@@ -99,15 +99,18 @@ def add_rows(
         Rows of the batch with a weight above 0.
     """
     rows = jax.tree.map(np.asarray, rows)
-    held = np.flatnonzero(rows.roots)
-    end = int(held[-1]) + 1 if held.size else 0  # the rest is padding
-    large = end * block.size > SMALL
-    threads = min(blas_threads(), max(end // LEAST_ROWS, 1)) if large else 1
-    ends = [end * i // threads for i in range(threads + 1)]
-    parts = [slice(*ends[i : i + 2]) for i in range(threads)]
+    parts = parts_for_threads(rows, block.size)
     for found in in_threads(partial(_sums, rows, block, draws), parts):
         carry = carry.plus(found)
     return carry._replace(rows=carry.rows + count)
+
+
+def parts_for_threads(rows: RawRows, size: int) -> list[slice]:
+    """Return a range of rows for each thread, if a row takes `size` multiplications. Padding is left out."""
+    held = np.flatnonzero(rows.roots)
+    end = int(held[-1]) + 1 if held.size else 0
+    threads = min(blas_threads(), max(end // LEAST_ROWS, 1)) if end * size > SMALL else 1
+    return [slice(end * i // threads, end * (i + 1) // threads) for i in range(threads)]
 
 
 def _sums(rows: RawRows, block: np.ndarray, draws: np.ndarray, part: slice) -> HostSums:
@@ -128,16 +131,16 @@ def _sums(rows: RawRows, block: np.ndarray, draws: np.ndarray, part: slice) -> H
         images += np.matmul(scores.T, held, out=product)
         along += rows.roots[own] @ scores
         parts += 1
-    found = HostSums.empty(0, r, d)._replace(images=images, along=along, parts=parts)
-    return found if r == 0 else _with_draws(rows, draws, found, part)
+    found = HostSums.empty(0, 0, d) if r == 0 else draw_sums(rows, draws, part)
+    return found._replace(images=images, along=along, parts=max(parts, found.parts))
 
 
-def _with_draws(rows: RawRows, draws: np.ndarray, sums: HostSums, part: slice) -> HostSums:
-    """Return the sums with those of the draws, of rows and of squares, over some rows."""
-    d, r = draws.shape[1], len(draws)
+def draw_sums(rows: RawRows, draws: np.ndarray, part: slice) -> HostSums:
+    """Return the sums of draws (r, d), of rows and of squares, over some rows, without directions in float32."""
+    r, d = draws.shape
     size, width = panel_shape(d)
     panels = [slice(begin, min(begin + width, d)) for begin in range(0, d, width)]
-    seen, scores, columns, squares = (np.zeros_like(one) for one in sums[2:6])
+    seen, scores, columns, squares = np.zeros((r, d)), np.zeros(r), np.zeros(d), np.zeros(d)
     weight, parts, buffer = np.zeros(()), 0, np.empty((size, width))
     across = np.ascontiguousarray(draws.T)
     for begin in range(part.start, part.stop, size):
@@ -155,8 +158,9 @@ def _with_draws(rows: RawRows, draws: np.ndarray, sums: HostSums, part: slice) -
         scores += roots @ there
         weight = weight + np.sum(roots**2)
         parts += 1
-    parts = max(parts, sums.parts)
-    return HostSums(sums.images, sums.along, seen, scores, columns, squares, weight, parts, 0)
+    return HostSums(
+        np.zeros((0, d)), np.zeros(0), seen, scores, columns, squares, weight, parts, rows=0
+    )
 
 
 def panel_shape(d: int) -> tuple[int, int]:
