@@ -27,7 +27,7 @@ from eigengame.solver.largest_eigenvectors import (
 from eigengame.solver.moments import gathered_moments
 from eigengame.solver.outcome import Outcome, Status
 from eigengame.solver.passes import Passes
-from eigengame.solver.plan import COARSE, Plan
+from eigengame.solver.plan import Plan, tries_float32
 from eigengame.solver.result import (
     Found,
     count_for,
@@ -44,9 +44,6 @@ from eigengame.solver.scatter import Scatter, accumulate_scatter, on_host
 TOL = 1e-3
 """Angle that counts as converged on this route if no `tol` is given."""
 
-MOST_COARSE = 64
-"""Largest number of components for which float32 is tried first: gaps between later ones are small."""
-
 
 def solve_covariance(plan: Plan, passes: Passes, share: float | None = None) -> Found:
     """Accumulate M in one pass, and solve its eigenproblem.
@@ -54,7 +51,8 @@ def solve_covariance(plan: Plan, passes: Passes, share: float | None = None) -> 
     With `share`, as many components are returned as explain this share of the variance, whatever the plan says.
     """
     options = plan.options
-    if share is None and _tries_float32(plan, passes):
+    again = options.passes > 1 and passes.source.again  # float64 may follow
+    if share is None and again and on_host(passes.in_float64(None)) and tries_float32(plan):
         scatter = accumulate_in_float32(passes, center=options.center, seed=options.seed + 2)
         # Squares that are out of range in float32 may be in range in float64.
         if np.isfinite(scatter.matrix).all():
@@ -63,20 +61,6 @@ def solve_covariance(plan: Plan, passes: Passes, share: float | None = None) -> 
             if passes.stopped or (converged and _knows_rest(found, scatter, center=options.center)):
                 return found
     return _solve(plan, passes, accumulate_scatter(passes, center=options.center), share)
-
-
-def _tries_float32(plan: Plan, passes: Passes) -> bool:
-    """Return whether float32 is likely to be enough, and a second pass is possible if it is not."""
-    options = plan.options
-    return (
-        on_host(passes.in_float64(None))
-        and np.dtype(options.dtype) == np.float32
-        and options.tol is not None
-        and options.tol >= COARSE
-        and options.passes > 1
-        and passes.source.again
-        and plan.components <= MOST_COARSE
-    )
 
 
 def _knows_rest(found: Found, scatter: Scatter, *, center: bool) -> bool:

@@ -133,7 +133,7 @@ def frame_of(
     """
     if not source.again:
         return Frame()
-    few = min(1024, max(16, 2 ** (18 if source.on_device else 22) // max(source.shape[1], 1)))
+    few = min(1024, max(16, 2 ** (18 if source.on_device else 21) // max(source.shape[1], 1)))
     values = first_rows(source, few, columns, weights)
     if values is None:
         return Frame()

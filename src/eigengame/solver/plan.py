@@ -33,6 +33,9 @@ MOST_PRECISE = 2**27
 COARSE = 1e-3
 """Least tolerance for which products in float32 are tried."""
 
+MOST_COARSE = 64
+"""Largest number of components for which an exact route tries float32: gaps between later ones are small."""
+
 Space = Literal["score", "gram", "gram with overlaps", "gram on the host"]
 """Space in which the remembered game plays a batch.
 
@@ -103,6 +106,13 @@ class Plan:
             f"{self.components} components by {self.players} players, {self.route}{space}: {passes} of batches of "
             f"{self.batch} rows in {np.dtype(options.dtype)} on {where}; {self.memory}"
         )
+
+
+def tries_float32(plan: Plan) -> bool:
+    """Return whether float32 is likely to be accurate enough for an exact route on a CPU."""
+    options = plan.options
+    narrow = np.dtype(options.dtype) == np.float32 and options.tol is not None
+    return narrow and (options.tol or 0) >= COARSE and plan.components <= MOST_COARSE
 
 
 def make_plan(

@@ -7,7 +7,9 @@ what is left are rounding errors. They are bounded, and part of the certificate:
 
 * Of the rows: $\|\hat Z - Z\| \le \varepsilon$, by their subtraction and by what is left of the mean.
 * Of the inner products: $\|\hat K - K\| \le \delta = \gamma T + 2\sqrt{\lambda_1}\varepsilon + \varepsilon^2$,
-  with $T$ the sum of all squares and $\gamma$ for the longest sum.
+  with $T$ the sum of all squares and $\gamma$ for the longest sum. On a CPU float32 takes half the time, and is
+  used first if the tolerance is large. The products of a few Gaussian vectors $G$ with the rows in float64 then
+  measure $E = \hat K - K$: $\|E\| \le \|EG\|/\sqrt{\chi^2_r(\delta)}$ with probability $1 - \delta$.
 * Of the components: $\sigma_i\hat v_i = Z^\top u_i + f_i$ with $\|f_i\| \le \gamma_n\sqrt T + \varepsilon$.
 
 With $r_i = \hat Ku_i - \hat\lambda_iu_i$ as measured,
@@ -24,6 +26,7 @@ $\tau - (K - U\Lambda U^\top)$ exists only if $\tau$ is such a bound, up to a ba
 from __future__ import annotations
 
 import math
+from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import jax
@@ -36,7 +39,7 @@ from eigengame.linalg.products import full_product
 from eigengame.solver.centred_rows import CentredRows, centred_rows, largest_by_lanczos
 from eigengame.solver.certificate import Certificate, certificate, stored
 from eigengame.solver.exact_stream import exact_probes, exact_stream
-from eigengame.solver.goal import converged_status
+from eigengame.solver.goal import RISK, converged_status
 from eigengame.solver.held_rows import HeldRows
 from eigengame.solver.largest_eigenvectors import (
     bound_outside,
@@ -46,8 +49,16 @@ from eigengame.solver.largest_eigenvectors import (
 from eigengame.solver.moments import Moments
 from eigengame.solver.outcome import Outcome, Status
 from eigengame.solver.passes import Passes
-from eigengame.solver.plan import Plan
-from eigengame.solver.result import Found, count_for, rank_bound, scale_of, total_scatter
+from eigengame.solver.plan import Plan, tries_float32
+from eigengame.solver.probes import draw_probes, least_norm
+from eigengame.solver.result import (
+    Found,
+    count_for,
+    rank_bound,
+    rest_is_known,
+    scale_of,
+    total_scatter,
+)
 from eigengame.solver.rounding import OPERATIONS, UNIT, gamma
 from eigengame.solver.routes import ROW_GRAM
 from eigengame.solver.row_counts import refuse_unless_counted
@@ -57,6 +68,9 @@ TOL = 1e-3
 
 FEW = 8
 """Ratio of the number of sparse rows to that of eigenvectors from which Lanczos' method finds these faster."""
+
+COUNT = 8
+"""Number of random vectors that measure the error of inner products in float32."""
 
 SEPARATE = 64.0
 """Multiple of the error of an eigenvalue from which its component is computed by itself."""
@@ -81,6 +95,8 @@ class RowGram(NamedTuple):
         Scores of the rows on given probes.
     sparse : CentredRows or None
         The rows, if they are sparse.
+    measured : bool
+        Whether the inner products are in float32 with a measured error, which holds with probability 1 - RISK.
     """
 
     matrix: np.ndarray
@@ -90,6 +106,7 @@ class RowGram(NamedTuple):
     error: float
     scores: np.ndarray
     sparse: CentredRows | None = None
+    measured: bool = False
 
 
 class Players(NamedTuple):
@@ -122,32 +139,56 @@ def solve_row_gram(plan: Plan, passes: Passes, share: float | None = None) -> Fo
 
     With `share`, as many components are returned as explain this share of the variance, whatever the plan says.
     """
-    options = plan.options
     held = HeldRows.read(passes)
     refuse_unless_counted(passes.source.name, held.rows, held.weight, 2)
     with jax.enable_x64(True), threads_for(math.isqrt(len(held.roots) * held.width)):
-        sums, draws = exact_probes(plan, held.width)
-        gram = row_gram(held, center=options.center, probes=draws)
-        passes.refuse_unless_finite(gram.moments.scatter)
-        if share is not None:
-            values = eigvalsh(gram.matrix, check_finite=False)[::-1]
-            plan = plan.with_components(count_for(values, share), held.width)
-        players = solve_players(gram, held, min(plan.players, held.rows), center=options.center)
-        scale, tol = scale_of(gram.moments, held.rows, options), options.tol or TOL
-        found, kept = certified(players, plan.components, scale=scale, tol=tol, dtype=options.dtype)
-        stream = exact_stream(
-            plan,
-            kept,
-            players.values,
-            gram.moments,
-            held.rows,
-            sums,
-            players.images,
-        )
-    status = converged_status(found, tol, rank_bound(held.rows, held.width, options))
+        if share is None and not (held.scattered or held.on_device) and tries_float32(plan):
+            found = _solve(plan, passes, held, measured=True)
+            if found is not None:
+                return found
+        found = _solve(plan, passes, held, share)
+    assert found is not None
+    return found
+
+
+def _solve(
+    plan: Plan,
+    passes: Passes,
+    held: HeldRows,
+    share: float | None = None,
+    *,
+    measured: bool = False,
+) -> Found | None:
+    """Solve the eigenproblem of the inner products; None if these are in float32, and that is not enough."""
+    options = plan.options
+    sums, draws = exact_probes(plan, held.width)
+    seed = options.seed + 2 if measured else None
+    # Numbers out of range in float32 may be in range in float64.
+    with np.errstate(all="ignore") if measured else nullcontext():
+        gram = row_gram(held, center=options.center, probes=draws, measured=seed)
+    if measured and not np.isfinite(gram.error):
+        return None
+    passes.refuse_unless_finite(gram.moments.scatter)
+    if share is not None:
+        values = eigvalsh(gram.matrix, check_finite=False)[::-1]
+        plan = plan.with_components(count_for(values, share), held.width)
+    players = solve_players(gram, held, min(plan.players, held.rows), center=options.center)
+    scale, tol = scale_of(gram.moments, held.rows, options), options.tol or TOL
+    found, kept = certified(
+        players, plan.components, scale=scale, tol=tol, dtype=options.dtype, measured=measured
+    )
+    determined = rank_bound(held.rows, held.width, options)
+    status, values = converged_status(found, tol, determined), found.rayleigh * scale
+    if measured:
+        total = total_scatter(gram.moments, center=options.center)
+        errors = np.full(len(values), gram.error)
+        known = rest_is_known(values, errors, total, determined - len(values))
+        if status is not Status.CONVERGED or not known:
+            return None
+    stream = exact_stream(plan, kept, players.values, gram.moments, held.rows, sums, players.images)
     return Found(
         players=kept,
-        values=found.rayleigh * scale,
+        values=values,
         certificate=found,
         outcome=Outcome(status or Status.FLOOR_REACHED, ROW_GRAM, passes.record.made),
         moments=gram.moments,
@@ -156,10 +197,17 @@ def solve_row_gram(plan: Plan, passes: Passes, share: float | None = None) -> Fo
     )
 
 
-def row_gram(held: HeldRows, *, center: bool, probes: np.ndarray | None = None) -> RowGram:
+def row_gram(
+    held: HeldRows,
+    *,
+    center: bool,
+    probes: np.ndarray | None = None,
+    measured: int | None = None,
+) -> RowGram:
     """Return the inner products of all rows, about the mean if `center`. Needs ``jax.enable_x64(True)``.
 
-    `probes` (r, d) are multiplied by the rows as well.
+    `probes` (r, d) are multiplied by the rows as well. With a seed for `measured`, the inner products are computed
+    in float32, and their error is measured.
     """
     probes = np.zeros((0, held.width)) if probes is None else probes
     if held.scattered:
@@ -173,9 +221,18 @@ def row_gram(held: HeldRows, *, center: bool, probes: np.ndarray | None = None) 
     scores: Any = 0.0
     mean, scatter, left = (np.zeros(held.width) for _ in range(3))
     longest, count = 0, 0
+    random = np.zeros((len(held.roots), 0))
+    if measured is not None:
+        random = draw_probes(measured, COUNT, len(held.roots)).T
+    seen = np.zeros(random.shape)
     for panel in held.panels(center=center):
         values, own = panel.values, panel.columns
-        total = total + _product(values, values.T)
+        if measured is None:
+            total = total + _product(values, values.T)
+        else:
+            narrow = values.astype(np.float32)
+            total = total + narrow @ narrow.T
+            seen += values @ (values.T @ random)
         scores = scores + _product(held.there(probes[:, own]), values.T)
         mean[own], scatter[own] = panel.mean, np.asarray((values**2).sum(axis=0))
         left[own] = np.asarray(held.roots @ values) if center else 0.0
@@ -192,10 +249,25 @@ def row_gram(held: HeldRows, *, center: bool, probes: np.ndarray | None = None) 
     # The norm of all rows is at most the root of the trace, and of the largest sum of absolute values.
     norm = math.sqrt(min(squares, float(np.abs(matrix).sum(axis=1).max(initial=0))))
     error = gamma(longest + count + OPERATIONS) * squares + 2 * norm * rows_error + rows_error**2
+    if measured is not None:
+        off = matrix @ random - seen
+        known = float(np.linalg.norm(off, 2)) if np.isfinite(off).all() else math.inf
+        # Both products are rounded: over features and over rows.
+        rounding = gamma(longest + count + 2 * len(matrix) + OPERATIONS) * squares
+        known += 2 * rounding * float(np.linalg.norm(random))
+        error += known / least_norm(RISK, COUNT)
     if not center:
         scatter = np.maximum(scatter - weight * mean**2, 0)
     moments = Moments(*(jnp.asarray(one) for one in (weight, mean, scatter)))
-    return RowGram(matrix, moments, squares, rows_error, error, np.asarray(scores))
+    return RowGram(
+        matrix,
+        moments,
+        squares,
+        rows_error,
+        error,
+        np.asarray(scores),
+        measured=measured is not None,
+    )
 
 
 def solve_players(gram: RowGram, held: HeldRows, players: int, *, center: bool) -> Players:
@@ -236,9 +308,12 @@ def solve_players(gram: RowGram, held: HeldRows, players: int, *, center: bool) 
 
 
 def certified(
-    players: Players, k: int, *, scale: float, tol: float, dtype: Any
+    players: Players, k: int, *, scale: float, tol: float, dtype: Any, measured: bool = False
 ) -> tuple[Certificate, np.ndarray]:
-    """Return the certificate of the first k players, and all players as they are kept."""
+    """Return the certificate of the first k players, and all players as they are kept.
+
+    `measured` tells whether the error of the inner products was measured by random vectors.
+    """
     own = players.directions
     found = certificate(
         own,
@@ -248,7 +323,9 @@ def certified(
         scores=players.scores,
         scale=scale,
         level=players.level if len(own) < own.shape[1] else -math.inf,
-        confidence=1.0,
+        confidence=1 - RISK if measured else 1.0,
+        probes=COUNT if measured else 0,
+        powers=int(measured),
         tol=tol,
     )
     kept = own.astype(dtype)
