@@ -28,10 +28,10 @@ from benchmarks.hostile_claims import Claim, Route, claim, estimator, tolerance
 from benchmarks.hostile_problems import Problem
 from benchmarks.hostile_streams import STREAM_ROUTES
 from eigengame.estimator import pca
-from eigengame.solver import plan, refine, routes
-from eigengame.solver.covariance import COARSE
+from eigengame.solver import dense_problem, lanczos, plan, refine, routes
 from eigengame.solver.float32_products import measurable
 from eigengame.solver.goal import Goal
+from eigengame.solver.plan import COARSE
 
 MOST_INNER_PRODUCTS = 1200
 """Largest number of rows whose inner products are solved."""
@@ -78,9 +78,29 @@ def by_covariance(problem: Problem) -> list[Claim]:
 
 def by_float32_covariance(problem: Problem) -> list[Claim]:
     """Solve by the covariance in float32, although the data is small enough for float64."""
+    return _in_float32(problem, routes.COVARIANCE)
+
+
+def by_float32_inner_products(problem: Problem) -> list[Claim]:
+    """Solve by the inner products of the rows in float32; many rows by the covariance."""
+    few = problem.setting.rows <= MOST_INNER_PRODUCTS
+    return _in_float32(problem, routes.ROW_GRAM if few else routes.COVARIANCE)
+
+
+def by_dense_lanczos(problem: Problem) -> list[Claim]:
+    """Fit dense rows by Lanczos' method in float32, however few they are, in small blocks for few features."""
+    with (
+        mock.patch.object(dense_problem, "lanczos_block", return_value=8),
+        mock.patch.object(lanczos, "SPARE", 2),
+    ):
+        return _in_float32(problem, routes.LANCZOS)
+
+
+def _in_float32(problem: Problem, route: str) -> list[Claim]:
+    """Return the claims of a route that uses float32 with measured errors."""
     with (
         mock.patch.object(pca, "SMALL", 0),
-        mock.patch.object(plan, "route_of", return_value=routes.COVARIANCE),
+        mock.patch.object(plan, "route_of", return_value=route),
     ):
         tol = max(tolerance(problem), COARSE)  # with a smaller one float32 is not tried
         fit = partial(estimator, problem, algorithm="auto", tol=tol, dtype="float32")
@@ -117,14 +137,14 @@ def by_lanczos(problem: Problem) -> list[Claim]:
     """Fit sparse rows by Lanczos' method, however few they are."""
     rows = sparse.csr_array(problem.rows)
 
-    def lanczos(**options: Any) -> Any:
+    def fit(**options: Any) -> Any:
         return estimator(problem, algorithm="auto", tol=tolerance(problem), **options)
 
     with mock.patch.object(routes, "_cheapest", return_value=routes.LANCZOS):
         return [
-            claim("plain", lanczos().fit(rows)),
-            claim("uncentred", lanczos(center=False).fit(rows)),
-            claim("weighted", lanczos().fit(rows, sample_weight=problem.weights)),
+            claim("plain", fit().fit(rows)),
+            claim("uncentred", fit(center=False).fit(rows)),
+            claim("weighted", fit().fit(rows, sample_weight=problem.weights)),
         ]
 
 
@@ -210,6 +230,8 @@ ROUTES: dict[str, Route] = {
     "one-pass": one_pass,
     "auto": by_covariance,
     "float32-covariance": by_float32_covariance,
+    "float32-exact": by_float32_inner_products,
+    "dense-lanczos": by_dense_lanczos,
     "exact": by_inner_products,
     "sparse": by_sparse,
     "sparse-one-pass": sparse_in_one_pass,

@@ -106,7 +106,7 @@ def largest_basis(size: int, count: int, block: int = BLOCK) -> int:
 
 
 def growing_basis(product: Product, start: np.ndarray, most: int, seed: int = 0) -> Iterator[Basis]:
-    """Yield the basis after each product, from a start (size, b) to `most` vectors."""
+    """Yield the basis after each product, from a start (size, b) to `most` vectors, while products are finite."""
     rng = np.random.default_rng([seed, 1])  # for directions that are replaced
     size, b = start.shape
     basis, projected = np.empty((most, size)), np.zeros((most, most))
@@ -116,6 +116,8 @@ def growing_basis(product: Product, start: np.ndarray, most: int, seed: int = 0)
         known, last = basis[:m], slice(m - b, m)
         interrupts.check()
         rest = product(np.ascontiguousarray(known[last].T)).T
+        if not np.isfinite(rest).all():
+            return
         with threads_for(math.isqrt(m * size)):
             projected[:m, last], following, coupling, scale = _following(known, rest, scale, rng)
         yield Basis(known, projected[:m, :m], coupling, following, scale)

@@ -55,7 +55,7 @@ def solve_covariance(plan: Plan, passes: Passes, share: float | None = None) -> 
     if share is None and again and on_host(passes.in_float64(None)) and tries_float32(plan):
         scatter = accumulate_in_float32(passes, center=options.center, seed=options.seed + 2)
         # Squares that are out of range in float32 may be in range in float64.
-        if np.isfinite(scatter.matrix).all():
+        if np.isfinite(scatter.matrix).all() and np.isfinite(scatter.moments.scatter).all():
             found = _solve(plan, passes, scatter)
             converged = found.outcome.status is Status.CONVERGED
             if passes.stopped or (converged and _knows_rest(found, scatter, center=options.center)):

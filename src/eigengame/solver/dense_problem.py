@@ -142,8 +142,11 @@ class DenseProblem:
         return self.drawn[: len(draws)]
 
 
-def dense_problem(plan: Plan, passes: Passes) -> DenseProblem:
-    """Read all rows once: their moments, and the products of the first block and of the probes."""
+def dense_problem(plan: Plan, passes: Passes) -> DenseProblem | None:
+    """Read all rows once: their moments, and the products of the first block and of the probes.
+
+    None if numbers are out of the range of float32.
+    """
     options, d, block = plan.options, passes.source.shape[1], lanczos_block(plan.components)
     near = (
         large_mean(passes.source, passes.frame, passes.batches.weights) if options.center else None
@@ -169,6 +172,8 @@ def dense_problem(plan: Plan, passes: Passes) -> DenseProblem:
     images = _about(about, sums.images, sums.along)
     seen = _about(about, sums.seen, sums.scores)
     scatter = np.maximum(sums.squares - weight * mean**2, 0)
+    if not (np.isfinite(images).all() and scatter.max() < float(np.finfo(np.float32).max)):
+        return None
     # In float32, which tells how accurate the variances of components are beside it.
     moments = Moments(
         np.asarray(weight),  # type: ignore[arg-type]

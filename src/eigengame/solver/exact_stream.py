@@ -30,7 +30,9 @@ def exact_stream(
     sums: ProbeSums | None,
     images: np.ndarray | None,
 ) -> Stream | None:
-    """Return the remembered game that has seen all rows, on one device; None if that is too large.
+    """Return the remembered game that has seen all rows, on one device.
+
+    None if that is too large, or if its numbers are out of the range of its precision.
 
     Parameters
     ----------
@@ -52,6 +54,12 @@ def exact_stream(
     if not _fits(plan, d):
         return None
     dtype, count = np.dtype(options.dtype), plan.players
+    largest = max(float(np.max(one, initial=0)) for one in (values, moments.scatter))
+    shown = 0.0 if images is None else float(np.abs(images).max(initial=0))
+    # Their sum is kept as well, and the squares of the rows about zero.
+    total = d * (largest + float(moments.weight) * float(np.max(np.square(moments.mean))))
+    if not max(shown, total) < float(np.finfo(dtype).max):
+        return None
     missing = count - len(players)
     if missing:  # fewer rows than players
         players = np.concatenate([players, _outside(players, missing, options.seed)])

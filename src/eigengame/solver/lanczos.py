@@ -49,7 +49,8 @@ START_RISK = ROUNDING_RISK
 def certified_by_lanczos(plan: Plan, passes: Passes, problem: KrylovProblem) -> Found | None:
     """Return components that a Krylov space certifies by its own start; None if it does not certify all of them.
 
-    If a callback stops the run, the components are those found so far, without a check of what was missed.
+    If a callback stops the run, the components are those found so far, if there are any, without a check of what
+    was missed.
     """
     options, k, size, block = plan.options, plan.components, problem.size, problem.block
     d, most = passes.source.shape[1], largest_basis(size, k + SPARE, block)
@@ -63,8 +64,9 @@ def certified_by_lanczos(plan: Plan, passes: Passes, problem: KrylovProblem) -> 
     aim = min(tol / 2, problem.accuracy)
     for basis in growing_basis(problem.product(), start, most, options.seed):
         m = len(basis.vectors)
-        if passes.stopped and m > k:
-            return _stopped(plan, passes, problem, Ritz.of(basis), scale)
+        if passes.stopped:
+            enough = m >= least  # fewer products show less than the first batch of a game does
+            return _stopped(plan, passes, problem, Ritz.of(basis), scale) if enough else None
         if m < check:
             continue
         check = int(GROWTH * m)

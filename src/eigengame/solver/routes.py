@@ -45,7 +45,7 @@ MANY_ROWS = 8
 eigenproblem of all inner products."""
 
 SMALL = 1024
-"""Size of an eigenproblem up to which memory is not measured."""
+"""Size of an eigenproblem that takes little time and memory."""
 
 START_UP = 1e11
 """Operations in the time that the programs of the game take to compile, or to be loaded from the cache."""
@@ -171,11 +171,13 @@ def _by_lanczos(source: Source, k: int, rows: int, route: str) -> bool:
     if source.slow and not _rows_fit(source):  # a file is read once, if memory holds it
         return False
     block = lanczos_block(k)
-    if largest_basis(d, k + SPARE, block) < LANCZOS_PASSES * block or rows <= 8 * k:
+    needed = -(-(9 * k + 80) // (2 * block)) + 1
+    if largest_basis(d, k + SPARE, block) < needed * block or rows <= 8 * k:
         return False
     if route == REMEMBERED:
         return True
-    needed = -(-(9 * k + 80) // (2 * block)) + 1
+    if d <= SMALL:  # a second or less for a solution that is exact up to rounding
+        return False
     own = 4 * (needed * (block + PASS_COST) + MEASURING) * rows * d
     return route == COVARIANCE and own < SKINNY * rows * d**2 + EIGENPROBLEM * d**3
 

@@ -133,7 +133,8 @@ def _begun_by_lanczos(plan: Plan, passes: Passes) -> Found | _Begun | None:
     Dense rows are then solved exactly, if there is a route for that.
     """
     if not passes.source.sparse:
-        found = certified_by_lanczos(plan, passes, dense_problem(plan, passes))
+        dense = dense_problem(plan, passes)
+        found = None if dense is None else certified_by_lanczos(plan, passes, dense)
         if found is not None or plan.fallback is None or passes.stopped:
             return found
         return _after_lanczos(_exactly(plan.fallback, plan, passes, None))
