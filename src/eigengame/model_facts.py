@@ -244,5 +244,6 @@ LAYER: dict[str, tuple[bool, Check]] = {
     "name": (True, _text),
     "shape": (True, _list(_count)),
     "channels_last": (True, lambda value: isinstance(value, bool)),
+    "side": (False, lambda value: value in ("outputs", "inputs")),
 }
 """Facts of each part of a model file: whether they are required, and the check of their value."""

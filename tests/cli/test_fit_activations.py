@@ -163,6 +163,42 @@ def test_tokens_are_rows_of_one_fit_too(run, ids):
     )
 
 
+def test_inputs_of_layers_are_fitted_with_side_inputs(run, ids):
+    command = ("fit-activations", "gpt.py:make", "--tokens", "ids.npy", "--padding", 0)
+    command += ("--layers", "layers.*.mlp", "--side", "inputs", "-k", 2, "-q")
+    done = run(*command, "--each", "--tol", "none", "-o", "all.safetensors", "--json")
+    assert done.code == 0, done.err
+    assert json.loads(done.out)["side"] == "inputs"
+    fits = LayerFits.load("all.safetensors")
+    assert list(fits) == ["layers.0.mlp", "layers.1.mlp"]
+    net = open_network("gpt.py:make", None, False)
+    with torch.inference_mode():
+        rows = net.layers[0](net.embedding(torch.from_numpy(ids))).numpy()[ids > 0].astype(float)
+    components = np.linalg.svd(rows - rows.mean(0), full_matrices=False)[2][:2]
+    pca = fits["layers.1.mlp"]
+    assert angular_error(pca.components_.astype(float), components).max() < 1e-3
+    assert pca.layers_.side == "inputs"
+    done = run(*command, "-o", "one.safetensors", "--json")
+    assert done.code == 0, done.err
+    assert json.loads(done.out)["side"] == "inputs"
+    one = EigenGamePCA.load("one.safetensors")
+    assert (one.layers_.names, one.layers_.side) == (["layers.0.mlp", "layers.1.mlp"], "inputs")
+    assert one.n_samples_seen_ == (ids > 0).sum()
+    assert run(*command[:-5], "--side", "both").code == 2
+
+
+def test_shapes_of_inputs_are_listed_with_side_inputs(run, net, pictures):
+    command = ("fit-activations", "net.py:make", "--images", "pictures", "--size", 16)
+    done = run(*command, "--list-layers", "--side", "inputs")
+    assert done.code == 0, done.err
+    # A block is called before its parts.
+    assert done.out.splitlines()[:3] == [
+        "0  3 x 16 x 16  768",
+        "1  2 x 7 x 7  98",
+        "1.0  2 x 7 x 7  98",
+    ]
+
+
 def test_a_network_without_the_arguments_of_padded_tokens_is_refused(run, ids):
     Path("gpt.py").write_text(GPT.replace(", attention_mask=None", ""))
     command = ("fit-activations", "gpt.py:make", "--tokens", "ids.npy", "-k", 2, "-q")

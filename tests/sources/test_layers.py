@@ -44,6 +44,17 @@ def test_layers_are_restored_from_json():
     assert Layers.from_facts(json.loads(json.dumps(LAYERS.facts()))) == LAYERS
 
 
+def test_the_side_of_layers_is_stored_and_compared():
+    parts = [("conv", (2, 3, 4), True), ("fc", (5,), False)]
+    outputs, inputs = Layers.of(parts), Layers.of(parts, "inputs")
+    assert (outputs.side, inputs.side) == ("outputs", "inputs")
+    assert outputs != inputs
+    assert Layers.from_facts(json.loads(json.dumps(inputs.facts()))) == inputs
+    # Files of outputs are those of earlier versions.
+    assert all("side" not in one for one in outputs.facts())
+    assert "pass side='outputs'" in inputs.difference(outputs)
+
+
 def test_components_of_another_width_are_refused():
     with pytest.raises(ValueError, match="rows have 52 features, but these layers have 53"):
         LAYERS.cut(np.zeros((2, 52)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +14,7 @@ from eigengame.cli.errors import handle_errors, import_jax, print_message, with_
 from eigengame.cli.estimator_options import EstimatorOptions
 from eigengame.cli.fitting import Components, Output, RunOptions, fit_source
 from eigengame.cli.layer_fits import check_target, fit_each, refuse_unused
+from eigengame.cli.layer_shares import layer_shares, print_layer_list, print_layer_shares
 from eigengame.cli.networks import check_arguments, open_network
 from eigengame.cli.options import (
     Force,
@@ -29,7 +29,6 @@ from eigengame.cli.output import (
     print_components,
     print_json,
     print_outcome,
-    print_table,
 )
 from eigengame.cli.output_paths import check_output_path, data_stem
 
@@ -38,6 +37,7 @@ EXAMPLES = (
     "eigengame fit-activations net.py:make --weights net.safetensors --images photographs/ --layers 'layer1.*'",
     "eigengame fit-activations net.py:make --images photographs/ --list-layers",
     "eigengame fit-activations gpt.py:make --tokens ids.npy --padding 0 --layers residual --each -k 32 -o layers/",
+    "eigengame fit-activations gpt.py:make --tokens ids.npy --layers mlp --side inputs --each -k 16 -o inputs/",
 )
 
 DEFAULT_BATCH = 64
@@ -88,8 +88,8 @@ def fit_activations(
         str | None,
         typer.Option(
             metavar="PATTERN,...",
-            help="Modules whose outputs are the features, such as conv1,layer[1-4].*; residual, attention or "
-            "mlp of a transformer. Default: all blocks.",
+            help="Modules whose outputs (or inputs, see --side) are the features, such as conv1,layer[1-4].*; "
+            "residual, attention or mlp of a transformer. Default: all blocks.",
         ),
     ] = None,
     components: Components = None,
@@ -119,6 +119,12 @@ def fit_activations(
             show_default=False,
         ),
     ] = None,
+    side: Annotated[
+        Literal["outputs", "inputs"],
+        _network_option(
+            help="Features are what comes out of the modules of --layers, or what goes into them."
+        ),
+    ] = "outputs",
     padding: Annotated[
         int | None,
         _network_option(
@@ -210,21 +216,22 @@ def fit_activations(
     patterns = None if layers is None else [one.strip() for one in layers.split(",")]
     options: dict[str, Any] = {
         "rows": kind,
+        "side": side,
         "mask": None if padding is None else "attention_mask",
         "every": every,
         "per_input": per_input,
         "dtype": precision,
         "device": device or jax_device(),
         "nonfinite": nonfinite,
-        "name": f"activations of {Path(model).name}",
+        "name": f"{'layer inputs' if side == 'inputs' else 'activations'} of {Path(model).name}",
     }
     if list_layers:
         whole = options | {"rows": "inputs", "mask": None, "every": 1, "per_input": None}
         key = "auto" if padding is None else None
-        _print_layer_list(activations(network, loader, "**", key=key, **whole).layers, json)
+        print_layer_list(activations(network, loader, "**", key=key, **whole).layers, json)
         return
     if each:
-        about = {"model": model, "data": data, "output": target}
+        about = {"model": model, "data": data, "side": side, "output": target}
         fit_each(
             network,
             loader,
@@ -249,11 +256,11 @@ def fit_activations(
     pca.save(target)
     if json:
         seconds = time.perf_counter() - began
-        facts = {"model": model, "images": data, "output": target, "seconds": seconds}
-        print_json(facts | model_summary(pca) | {"layers": _layer_shares(pca)})
+        facts = {"model": model, "images": data, "side": side, "output": target, "seconds": seconds}
+        print_json(facts | model_summary(pca) | {"layers": layer_shares(pca)})
         return
     print_components(pca)
-    _print_layers(_layer_shares(pca))
+    print_layer_shares(layer_shares(pca))
     print_outcome(pca)
     print(f"Written: {target}")
 
@@ -279,46 +286,3 @@ def _parse_numbers(text: str | None, option: str) -> list[float] | None:
         raise typer.BadParameter(
             f"{text!r}: give numbers such as 0.5,0.5,0.5.", param_hint=option
         ) from None
-
-
-def _layer_shares(pca: Any) -> list[dict[str, Any]]:
-    """Return the share of each layer in every component, and in the variance that all of them explain."""
-    shares = pca.layers_.shares(pca.components_)
-    explained = pca.layers_.explained(pca.components_, pca.explained_variance_)
-    return [
-        {
-            "name": layer.name,
-            "shape": list(layer.shape),
-            "features": layer.end - layer.begin,
-            "explained": float(explained[i]),
-            "shares": shares[:, i],
-        }
-        for i, layer in enumerate(pca.layers_)
-    ]
-
-
-def _print_layers(layers: list[dict[str, Any]]) -> None:
-    """Print the share of each layer in the explained variance."""
-    print_table(
-        ("layer", "shape", "features", "share of explained variance", "largest in component"),
-        [
-            (
-                one["name"],
-                " x ".join(map(str, one["shape"])),
-                f"{one['features']:,}",
-                f"{one['explained']:.2%}",
-                f"{int(one['shares'].argmax()) + 1} ({one['shares'].max():.1%})",
-            )
-            for one in layers
-        ],
-    )
-
-
-def _print_layer_list(layers: Any, json: bool) -> None:
-    """Print the name, shape and number of features of each layer."""
-    if json:
-        print_json({"layers": layers.facts()})
-        return
-    for layer in layers:
-        sizes = " x ".join(map(str, layer.shape))
-        print(f"{layer.name}  {sizes}  {math.prod(layer.shape):,}")

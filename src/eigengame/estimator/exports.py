@@ -64,7 +64,9 @@ class Exports:
         r"""Return initial values of a low-rank adapter of a layer, from a fit on the layer's inputs.
 
         The adapter adds $\frac{\alpha}{r} B A x$ to the output of the layer. $B = 0$, so that the output does not
-        change at first. The rows of $A$ are the first components of the inputs, as in PEFT's EVA.
+        change at first. The rows of $A$ are the first components of the inputs, as in PEFT's EVA. Fit
+        ``activations(model, loader, "fc", side="inputs")`` for a layer `fc` of a torch network, with
+        ``rows="tokens"`` if its inputs have positions, or ``fit_layers(..., side="inputs")`` for several layers.
 
         Parameters
         ----------

@@ -144,10 +144,7 @@ def checked_source(
             "columns."
         )
     elif source.layers not in (None, getattr(estimator, "layers_", None) or source.layers):
-        raise SourceError(
-            f"{source.name}: layers are not those of the fit, or in another order: pass layers=pca.layers_ "
-            "to activations, or give gradients of the same parameters."
-        )
+        raise SourceError(f"{source.name}: {source.layers.difference(estimator.layers_)}")
     elif source.feature_names is not None and hasattr(estimator, "feature_names_in_"):
         expected, known = estimator.feature_names_in_, estimator._alleles
         if source.alleles is not None and known is not None:

@@ -79,6 +79,11 @@ def refuse_other_preparation(one: Preparation | None, other: Preparation | None)
 
 def refuse_other_layers(one: Any, other: Any) -> None:
     """Raise ValueError if two models of activations have different layers."""
+    if one is not None and other is not None and one.side != other.side:
+        raise ValueError(
+            "one model was fitted on the inputs and one on the outputs of layers: pass the same side= to "
+            "`activations` for both."
+        )
     if one is not None and other is not None and one != other:
         raise ValueError(
             "the models were fitted on different layers, or on layers in another order: pass "

@@ -39,6 +39,7 @@ def fit_layers(
     rows: Literal["inputs", "tokens", "pixels"] = "tokens",
     mask: Any = None,
     output: Any = None,
+    side: Literal["outputs", "inputs"] = "outputs",
     every: int = 1,
     per_input: int | None = None,
     seed: int = 0,
@@ -63,8 +64,9 @@ def fit_layers(
 
     Parameters
     ----------
-    model, loader, layers, rows, mask, output, every, per_input, seed
-        As in `activations`. Layers need not have the same positions, and default to the blocks of a torch network.
+    model, loader, layers, rows, mask, output, side, every, per_input, seed
+        As in `activations`; with ``side="inputs"`` each fit is about what goes into its layer. Layers need not have
+        the same positions, and default to the blocks of a torch network.
     k : int
         Number of components of each layer.
     algorithm : {"auto", "covariance", "remembered"}
@@ -120,6 +122,7 @@ def fit_layers(
         layers,
         places,
         output=output,
+        side=side,
         dtype=dtype,
         network_dtype=network_dtype,
         device=device,
@@ -149,7 +152,7 @@ def fit_layers(
                 [kinds[layer.name]], source.dtype, centred=layer.name in origins
             )
             result = replace(result, outcome=replace(result.outcome, rounding=rounding))
-            own = Layers.of([(layer.name, layer.shape, layer.channels_last)])
+            own = Layers.of([(layer.name, layer.shape, layer.channels_last)], layer.side)
             about = source.fingerprint() | {"shape": [result.rows, own.width]}
             parameters = given | {"n_components": k, "extra": result.options.extra}
             fits[layer.name] = estimator_of(result, parameters, source=about, layers=own)

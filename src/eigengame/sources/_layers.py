@@ -1,4 +1,4 @@
-"""Layers of a network: their names, shapes and positions in a row."""
+"""Layers of a network: their names, shapes and positions in a row, and which side of them a row contains."""
 
 from __future__ import annotations
 
@@ -8,19 +8,24 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+SIDES = ("outputs", "inputs")
+"""Side of the layers that rows contain: what comes out of them, or what goes into them."""
+
 
 class Layer(NamedTuple):
-    """Output of one layer.
+    """Output of one layer, or its input.
 
     Attributes
     ----------
     name : str
     shape : tuple of int
-        Shape for one row, as the network returns it: (channels, height, width) for an image.
+        Shape for one row, as the network has it: (channels, height, width) for an image.
     begin, end : int
         Range of its features in a row.
     channels_last : bool
         Whether its first axis is stored last in a row, as networks in this memory format compute it.
+    side : {"outputs", "inputs"}
+        Whether these features are what comes out of the layer, or what goes into it.
     """
 
     name: str
@@ -28,6 +33,7 @@ class Layer(NamedTuple):
     begin: int
     end: int
     channels_last: bool = False
+    side: str = SIDES[0]
 
     @property
     def stored(self) -> tuple[int, ...]:
@@ -52,13 +58,13 @@ class Layers(tuple[Layer, ...]):
     """Layers in the order of their features in a row."""
 
     @classmethod
-    def of(cls, outputs: Iterable[tuple[str, Sequence[int], bool]]) -> Layers:
-        """Return consecutive layers from tuples of name, shape and channels_last."""
+    def of(cls, parts: Iterable[tuple[str, Sequence[int], bool]], side: str = SIDES[0]) -> Layers:
+        """Return consecutive layers from tuples of name, shape and channels_last, all of one side."""
         layers, begin = [], 0
-        for name, shape, channels_last in outputs:
+        for name, shape, channels_last in parts:
             sizes = tuple(int(size) for size in shape)
             end = begin + math.prod(sizes)
-            layers.append(Layer(name, sizes, begin, end, channels_last))
+            layers.append(Layer(name, sizes, begin, end, channels_last, side))
             begin = end
         return cls(layers)
 
@@ -71,6 +77,23 @@ class Layers(tuple[Layer, ...]):
     def names(self) -> list[str]:
         """Names of the layers."""
         return [layer.name for layer in self]
+
+    @property
+    def side(self) -> str:
+        """Side of the layers that rows contain: "outputs" or "inputs"."""
+        return self[0].side if self else SIDES[0]
+
+    def difference(self, fitted: Layers) -> str:
+        """Return how these layers differ from those of a fit, and the remedy, for messages."""
+        if self.side != fitted.side:
+            return (
+                f"rows are {self.side} of layers, but those of the fit are {fitted.side}: pass "
+                f"side={fitted.side!r} to activations."
+            )
+        return (
+            "layers are not those of the fit, or in another order: pass layers=pca.layers_ to activations, or "
+            "give gradients of the same parameters."
+        )
 
     def cut(self, rows: Any) -> dict[str, Any]:
         """Split components (k, d), or a mean (d,), into one array per layer.
@@ -105,13 +128,16 @@ class Layers(tuple[Layer, ...]):
         return layer, layer.at(column)
 
     def facts(self) -> list[dict[str, Any]]:
-        """Return the layers as plain JSON."""
+        """Return the layers as plain JSON. Without a side, layers are outputs, as in earlier versions."""
         return [
             {"name": layer.name, "shape": list(layer.shape), "channels_last": layer.channels_last}
+            | ({} if layer.side == SIDES[0] else {"side": layer.side})
             for layer in self
         ]
 
     @classmethod
     def from_facts(cls, facts: Iterable[dict[str, Any]]) -> Layers:
         """Return layers from the JSON of `facts`."""
-        return cls.of((one["name"], one["shape"], one["channels_last"]) for one in facts)
+        given = list(facts)
+        side = given[0].get("side", SIDES[0]) if given else SIDES[0]
+        return cls.of(((one["name"], one["shape"], one["channels_last"]) for one in given), side)

@@ -8,7 +8,7 @@ from typing import Any
 from eigengame import _check
 from eigengame.sources._base import SourceError
 from eigengame.sources._jax_network import JaxNetwork
-from eigengame.sources._layers import Layers
+from eigengame.sources._layers import SIDES, Layers
 from eigengame.sources._network_inputs import NetworkInputs
 from eigengame.sources._positions import PositionOptions
 
@@ -23,6 +23,7 @@ def open_network(
     options: PositionOptions,
     *,
     output: Any = None,
+    side: str = SIDES[0],
     dtype: Any = "auto",
     network_dtype: Any = "auto",
     device: Any = None,
@@ -38,9 +39,15 @@ def open_network(
     Parameters are those of `activations`; with `by_layer` whole inputs are gathered layer by layer too.
     """
     _check.one_of("nonfinite", nonfinite, POLICIES)
+    _check.one_of("side", side, SIDES)
+    if isinstance(layers, Layers) and layers.side != side:
+        raise SourceError(
+            f"side={side!r}, but the given layers are {layers.side}: give side={layers.side!r}, or names of layers."
+        )
     if not isinstance(replay, bool):
         raise SourceError(f"replay={replay!r}: give True or False.")
-    name = name or f"activations of {getattr(model, '__name__', type(model).__name__)}"
+    kind = "activations" if side == SIDES[0] else "layer inputs"
+    name = name or f"{kind} of {getattr(model, '__name__', type(model).__name__)}"
     patterns, gathered = _patterns_of(layers), by_layer or options.rows != "inputs"
     inputs = NetworkInputs(loader, key, name, whole_dicts=options.rows != "inputs")
     if any(kind.__module__.split(".")[0] == "torch" for kind in type(model).__mro__):
@@ -58,10 +65,11 @@ def open_network(
             replay=replay,
             name=name,
             output=output,
+            side=side,
         )
         if not gathered:
             return network, inputs, name
-        return TorchPositions(network, options, output, nonfinite), inputs, name
+        return TorchPositions(network, options, nonfinite), inputs, name
     if not callable(model):
         raise SourceError(
             f"model is a {type(model).__name__}: give a torch Module, or a function of a batch for JAX."
@@ -74,6 +82,11 @@ def open_network(
     if output is not None:
         raise SourceError(
             f"output={output!r} is for torch modules: outputs of a JAX function are chosen by layers=."
+        )
+    if side != SIDES[0]:
+        raise SourceError(
+            f"side={side!r} is for torch modules: a JAX function returns its features, so return the arrays that "
+            'go into the layer, such as {"fc": hidden}, and leave out side=.'
         )
     if network_dtype != "auto":
         raise SourceError(

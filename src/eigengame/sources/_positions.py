@@ -202,12 +202,12 @@ def to_host(array: Any) -> np.ndarray:
 
 
 def refuse_other_mask(
-    name: str, layer: str, mask: np.ndarray | None, shape: tuple[int, int]
+    name: str, layer: str, mask: np.ndarray | None, shape: tuple[int, int], verb: str = "gives"
 ) -> None:
-    """Raise SourceError if a mask does not have as many inputs and positions as the output of a layer."""
+    """Raise SourceError if a mask does not have as many inputs and positions as the rows of a layer."""
     if mask is None or (len(mask) == shape[0] and mask.size == shape[0] * shape[1]):
         return
     raise SourceError(
-        f"{name}: the mask has shape {mask.shape}, but layer {layer!r} gives {shape[0]} inputs of {shape[1]} "
-        "positions: give a mask of that shape, or layers with the positions of the mask."
+        f"{name}: the mask has shape {mask.shape}, but layer {layer!r} {verb} {shape[0]} inputs of "
+        f"{shape[1]} positions: give a mask of that shape, or layers with the positions of the mask."
     )

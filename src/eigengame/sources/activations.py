@@ -27,6 +27,7 @@ def activations(
     rows: Literal["inputs", "tokens", "pixels"] = "inputs",
     mask: Any = None,
     output: Any = None,
+    side: Literal["outputs", "inputs"] = "outputs",
     every: int = 1,
     per_input: int | None = None,
     seed: int = 0,
@@ -55,11 +56,11 @@ def activations(
         Inputs (m, ...), alone or in tuples, lists or dicts. A loader that shuffles or augments gives other
         rows in each pass.
     layers : str, sequence of str, Layers or None
-        Names or patterns (`conv1`, `layer[1-4].*`) of torch modules, whose outputs are the features; for JAX
-        paths in the tree. `*` does not match a dot, `**` does. "residual", "attention" and "mlp" stand for the
-        blocks of a torch transformer, and for these parts of each. By default the blocks of a torch network, or
-        all outputs of a function. Give the layers of an earlier source, or `pca.layers_`, to get the same
-        features in the same order.
+        Names or patterns (`conv1`, `layer[1-4].*`) of torch modules, whose outputs (or inputs, see `side`) are the
+        features; for JAX paths in the tree. `*` does not match a dot, `**` does. "residual", "attention" and "mlp"
+        stand for the blocks of a torch transformer, and for these parts of each. By default the blocks of a torch
+        network, or all outputs of a function. Give the layers of an earlier source, or `pca.layers_`, to get the
+        same features in the same order.
     rows : {"inputs", "tokens", "pixels"}
         What a row is: a whole input; a position of an output of shape (inputs, positions, ...); or a position of a
         feature map, (inputs, channels, height, width) of a torch network or (inputs, height, width, channels) of a
@@ -71,7 +72,13 @@ def activations(
     output : int, str or callable, optional
         Tensor of a torch layer's output that is used, if that is a tuple, a list, a dict or a dataclass: its
         position, its name, or a function of the output. By default the only tensor; for tokens and pixels, the
-        hidden states of a Hugging Face model or the first element of a tuple.
+        hidden states of a Hugging Face model or the first element of a tuple. With ``side="inputs"`` it chooses
+        among the arguments of the layer.
+    side : {"outputs", "inputs"}
+        Whether features are what comes out of the torch modules of `layers`, or what goes into them (not to be
+        confused with ``rows="inputs"``: one row for each input of the network). The input of a module is the first
+        argument of its `forward` that contains a tensor, passed by position or by name; `output` chooses another
+        one by its position, its name, or a function of all arguments, ``lambda arguments: arguments["mask"]``.
     every : int
         Use each `every`-th of the unmasked positions of an input.
     per_input : int, optional
@@ -128,6 +135,7 @@ def activations(
         layers,
         options,
         output=output,
+        side=side,
         dtype=dtype,
         network_dtype=network_dtype,
         device=device,
@@ -158,7 +166,7 @@ class ActivationsSource(Source):
     Attributes
     ----------
     layers : Layers
-        Names, shapes and positions in a row, in the order in which the layers run.
+        Names, shapes and positions in a row, in the order in which the layers run (for inputs: are called).
     """
 
     on_device = True
@@ -224,7 +232,7 @@ class ActivationsSource(Source):
     def describe_feature(self, column: int) -> str:
         """Return the layer of a feature, and the index within it."""
         layer, index = self.layers.at(column)
-        return f"layer {layer.name!r} at {index}"
+        return f"{'input of ' if layer.side == 'inputs' else ''}layer {layer.name!r} at {index}"
 
     def free_bytes(self) -> int | None:
         """Return the free memory for buffers if they are not allocated by JAX, else None."""

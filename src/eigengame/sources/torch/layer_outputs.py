@@ -1,17 +1,13 @@
-"""Handlers of layer outputs during a forward pass: one records shapes, one writes into a buffer."""
+"""Handlers of layers' outputs or inputs in a forward pass: one records shapes, one writes into a buffer."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from typing import Any
 
 from eigengame.sources._base import SourceError
 from eigengame.sources._layers import Layers
-from eigengame.sources.torch.output_choice import OutputChoice, tensor_of
-
-OutputHandler = Callable[[str, Any], None]
-"""Function of a layer's name and output."""
+from eigengame.sources.torch.output_choice import TensorChoice
 
 
 class ShapeRecorder:
@@ -19,12 +15,10 @@ class ShapeRecorder:
 
     Parameters
     ----------
-    owner : str
-        Name of the network, for messages.
+    choice : TensorChoice
+        Chooses the tensor of an output or of arguments.
     rows : int
         Rows of the input.
-    output : int, str, callable or None
-        Chooses the tensor of an output.
 
     Attributes
     ----------
@@ -33,25 +27,25 @@ class ShapeRecorder:
     runs : Counter
         Number of runs of each module.
     dtypes : set of dtypes
-        Of all outputs.
+        Of all tensors.
     """
 
-    def __init__(self, owner: str, rows: int, output: OutputChoice = None) -> None:
+    def __init__(self, choice: TensorChoice, rows: int) -> None:
         self.seen: list[tuple[str, tuple[int, ...], bool]] = []
         self.runs = Counter[str]()
         self.dtypes: set[Any] = set()
-        self._owner, self._rows, self._output = owner, rows, output
+        self._choice, self._rows = choice, rows
 
-    def __call__(self, name: str, output: Any) -> None:
-        """Record one output."""
+    def __call__(self, name: str, value: Any) -> None:
+        """Record one output, or one call."""
         import torch
 
-        tensor = tensor_of(self._owner, name, output, self._output)
+        tensor = self._choice(name, value)
         shape = tuple(tensor.shape)
         if not shape or shape[0] != self._rows:
             raise SourceError(
-                f"{self._owner}: layer {name!r} gives shape {shape} for {self._rows} rows: rows must be its "
-                "first axis; choose another layer, or wrap the network."
+                f"{self._choice.owner}: layer {name!r} {self._choice.verb} shape {shape} for {self._rows} rows: "
+                "rows must be its first axis; choose another layer, or wrap the network."
             )
         self.runs[name] += 1
         self.dtypes.add(tensor.dtype)
@@ -64,14 +58,14 @@ class ShapeRecorder:
 
 
 class BufferWriter:
-    """Writes outputs into the rows of a buffer, in their memory format.
+    """Writes outputs or inputs of layers into the rows of a buffer, in their memory format.
 
     Parameters
     ----------
-    owner : str
-        Name of the network, for messages.
+    choice : TensorChoice
+        Chooses the tensor of an output or of arguments.
     layers : Layers
-        Expected outputs.
+        Expected layers.
     rows : Tensor of shape (m, d)
         Buffer.
     valid : Tensor of bool of shape (m,)
@@ -79,35 +73,32 @@ class BufferWriter:
     row : int
         First row of the source in the buffer, for messages.
     nonfinite : {"raise", "skip", "zero"}
-    output : int, str, callable or None
-        Chooses the tensor of an output.
     origin : Tensor of shape (d,), optional
-        Subtracted before outputs are rounded to the dtype of the buffer.
+        Subtracted before numbers are rounded to the dtype of the buffer.
     """
 
     def __init__(
         self,
-        owner: str,
+        choice: TensorChoice,
         layers: Layers,
         rows: Any,
         valid: Any,
         row: int,
         nonfinite: str,
-        output: OutputChoice = None,
         origin: Any = None,
     ) -> None:
-        self._output, self._origin = output, origin
-        self._owner, self._rows, self._valid, self._row = owner, rows, valid, row
+        self._choice, self._origin = choice, origin
+        self._owner, self._rows, self._valid, self._row = choice.owner, rows, valid, row
         self._nonfinite, self._runs = nonfinite, Counter[str]()
         self._missing = {layer.name: layer for layer in layers}
         if nonfinite == "skip":
             valid.fill_(True)
 
-    def __call__(self, name: str, output: Any) -> None:
-        """Write one output immediately, because later layers may change it in place."""
+    def __call__(self, name: str, value: Any) -> None:
+        """Write one output or input immediately, because layers may change it in place."""
         import torch
 
-        tensor = tensor_of(self._owner, name, output, self._output)
+        tensor = self._choice(name, value)
         self._runs[name] += 1
         layer = self._missing.pop(run_name(name, self._runs[name]), None)
         if layer is None:
@@ -118,8 +109,8 @@ class BufferWriter:
         shape = (len(self._rows), *layer.shape)
         if tuple(tensor.shape) != shape:
             raise SourceError(
-                f"{self._owner}: layer {layer.name!r} gives shape {tuple(tensor.shape)} at row {self._row}, "
-                f"but {shape} is expected: give inputs of one shape, or pool."
+                f"{self._owner}: layer {layer.name!r} {self._choice.verb} shape {tuple(tensor.shape)} at row "
+                f"{self._row}, but {shape} is expected: give inputs of one shape, or pool."
             )
         part = self._rows[:, layer.begin : layer.end].view(len(self._rows), *layer.stored)
         tensor = tensor.movedim(1, -1) if layer.channels_last else tensor

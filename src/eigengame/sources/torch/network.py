@@ -1,11 +1,11 @@
-"""Activations of a torch network: hooks write the layers' outputs into buffers that JAX reads."""
+"""Activations of a torch network: hooks write outputs or inputs of its layers into buffers that JAX reads."""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from functools import partial
 from typing import Any
 
@@ -15,14 +15,15 @@ import numpy as np
 
 from eigengame.sources._base import DEVICE_BUFFERS, Block, SourceError
 from eigengame.sources._layer_patterns import match_all
-from eigengame.sources._layers import Layers
+from eigengame.sources._layers import SIDES, Layers
 from eigengame.sources._network_digest import digest_of_module
 from eigengame.sources._network_inputs import map_arrays, row_count, slice_rows
 from eigengame.sources.torch.cuda_graph import GraphReplay
-from eigengame.sources.torch.layer_outputs import BufferWriter, OutputHandler, ShapeRecorder
+from eigengame.sources.torch.layer_hooks import LayerHandler, layer_hooks
+from eigengame.sources.torch.layer_outputs import BufferWriter, ShapeRecorder
 from eigengame.sources.torch.modes import cudnn_benchmark, eager, evaluation_mode
-from eigengame.sources.torch.output_choice import OutputChoice
-from eigengame.sources.torch.roles import expand_roles
+from eigengame.sources.torch.output_choice import OutputChoice, TensorChoice
+from eigengame.sources.torch.roles import blocks_of, expand_roles
 from eigengame.sources.torch.working_copy import (
     HALVES,
     device_of,
@@ -38,7 +39,7 @@ LIST_NAMES = "[name for name, _ in model.named_modules()]"
 
 
 class TorchNetwork:
-    """A torch module whose layers' outputs are the features of its rows.
+    """A torch module whose layers' outputs, or inputs, are the features of its rows.
 
     Parameters
     ----------
@@ -46,8 +47,13 @@ class TorchNetwork:
         Never changed: hooks and evaluation mode are active only during a forward pass.
     patterns : sequence of str, or None
         Names or patterns of modules; None for the blocks, see `blocks_of`.
-    dtype, device, channels_last, nonfinite, replay, name, output, network_dtype
+    dtype, device, channels_last, nonfinite, replay, name, output, side, network_dtype
         As in `activations`.
+
+    Attributes
+    ----------
+    choice : TensorChoice
+        Chooses the tensor of an output or of arguments.
     """
 
     def __init__(
@@ -62,10 +68,11 @@ class TorchNetwork:
         replay: bool,
         name: str,
         output: OutputChoice = None,
+        side: str = SIDES[0],
         network_dtype: Any = "auto",
     ) -> None:
         self.name, self._nonfinite, self._replay_enabled = name, nonfinite, replay
-        self._output = output
+        self.choice = TensorChoice(name, output, side)
         self._origin: Any = None
         self._given_origin: np.ndarray | None = None
         model, self._compiled = unwrapped(model, name)
@@ -100,14 +107,15 @@ class TorchNetwork:
 
     def find_layers(self, first: Any) -> Layers:
         """Return the layers in the order in which they run, from a forward pass of two rows."""
-        recorder = ShapeRecorder(self.name, min(2, row_count(first, self.name)), self._output)
+        recorder = ShapeRecorder(self.choice, min(2, row_count(first, self.name)))
         self.run(slice_rows(first, 0, 2), recorder)
         self.refuse_unless_run(recorder.runs)
-        self.layers, self.computed = Layers.of(recorder.seen), recorder.dtypes
+        self.layers = Layers.of(recorder.seen, self.choice.side)
+        self.computed = recorder.dtypes
         return self.layers
 
-    def run(self, inputs: Any, handler: OutputHandler) -> None:
-        """Run the network on inputs of the loader, and call `handler` on the output of each layer."""
+    def run(self, inputs: Any, handler: LayerHandler) -> None:
+        """Run the network on inputs of the loader, and call `handler` on the output or arguments of each layer."""
         self._forward(self._to_device(inputs), handler)
 
     def refuse_unless_run(self, runs: Counter[str]) -> None:
@@ -183,14 +191,7 @@ class TorchNetwork:
     def _fill(self, rows: Any, valid: Any, row: int, inputs: Any) -> None:
         """Write the outputs for some inputs into rows of a buffer; the first is row `row` of the source."""
         writer = BufferWriter(
-            self.name,
-            self.layers,
-            rows,
-            valid,
-            row,
-            self._nonfinite,
-            self._output,
-            self._origin,
+            self.choice, self.layers, rows, valid, row, self._nonfinite, self._origin
         )
         self._forward(inputs, writer)
         writer.finish()
@@ -202,8 +203,8 @@ class TorchNetwork:
             return Block(values)
         return Block(values, flags.cpu().numpy().astype(float))
 
-    def _forward(self, inputs: Any, handler: OutputHandler) -> None:
-        """Run the network and call `handler` on the output of each layer."""
+    def _forward(self, inputs: Any, handler: LayerHandler) -> None:
+        """Run the network and call `handler` on the output, or the arguments, of each layer."""
         import torch
 
         precision: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
@@ -216,7 +217,7 @@ class TorchNetwork:
                 eager(self._compiled),
                 cudnn_benchmark(),
                 evaluation_mode(self._model),
-                self._hooks(handler),
+                layer_hooks(self._hooked, handler, self.choice.side),
             ):
                 if isinstance(inputs, dict):
                     self._model(**inputs)
@@ -233,20 +234,6 @@ class TorchNetwork:
             shapes = map_arrays(inputs, lambda array: f"{tuple(array.shape)} {array.dtype}")
             error.add_note(f"while {self.name} ran on {shapes}")
             raise
-
-    @contextlib.contextmanager
-    def _hooks(self, handler: OutputHandler) -> Iterator[None]:
-        """Register hooks on the layers for the duration of the context."""
-
-        def hook(name: str) -> Callable[..., None]:
-            return lambda module, given, output: handler(name, output)
-
-        handles = [one.register_forward_hook(hook(name)) for one, name in self._hooked.items()]
-        try:
-            yield
-        finally:
-            for handle in handles:
-                handle.remove()
 
     def _to_device(self, batch: Any) -> Any:
         """Return a batch on the network's device, in the precision of its weights."""
@@ -298,37 +285,17 @@ class TorchNetwork:
         return int(free + cached + sum(one.nbytes for one in self._buffers))
 
     def fingerprint(self) -> dict[str, Any]:
-        """Return a digest of the first numbers of every weight, and the policy for non-finite values."""
+        """Return a digest of the first numbers of every weight, the policy for non-finite values, and the side.
+
+        Without a side, rows are outputs, as in earlier versions.
+        """
         digest = hashlib.sha256()
         for name, tensor in self._model.state_dict().items():
             few = tensor.detach().flatten()[:4].double().cpu().numpy()
             digest.update(f"{name} {tuple(tensor.shape)}".encode() + few.tobytes())
-        return {"weights": digest.hexdigest()[:16], "nonfinite": self._nonfinite}
+        about = {"weights": digest.hexdigest()[:16], "nonfinite": self._nonfinite}
+        return about if self.choice.side == SIDES[0] else about | {"side": self.choice.side}
 
     def digest(self) -> str | None:
         """Return a digest of the network that runs."""
         return digest_of_module(self._model)
-
-
-def blocks_of(model: Any) -> list[str]:
-    """Return the names of a network's blocks: children with weights, looking inside containers.
-
-    For a ResNet these are `conv1`, `bn1`, every residual block and `fc`.
-    """
-    import torch
-
-    containers = (torch.nn.Sequential, torch.nn.ModuleList)
-
-    def visit(module: Any, prefix: str) -> Iterator[str]:
-        for name, child in module.named_children():
-            if isinstance(child, containers):
-                yield from visit(child, f"{prefix}{name}.")
-            elif next(child.parameters(), None) is not None:
-                yield f"{prefix}{name}"
-
-    names = list(visit(model, ""))
-    if not names:
-        raise SourceError(
-            f"{type(model).__name__} has no children with weights: wrap it in torch.nn.Sequential."
-        )
-    return names

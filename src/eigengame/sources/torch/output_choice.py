@@ -1,4 +1,4 @@
-"""The tensor of a layer's output: outputs may be tuples, lists, dicts and dataclasses."""
+"""The tensor of a layer's output, which may be a tuple, list, dict or dataclass, or of its arguments."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from eigengame.sources._base import SourceError
+from eigengame.sources._layers import SIDES
+from eigengame.sources.torch.layer_hooks import Arguments
 
 HIDDEN = "last_hidden_state"
 """Name of the hidden states in the outputs of Hugging Face models."""
@@ -18,42 +20,118 @@ OutputChoice = int | str | Callable[[Any], Any] | None
 """Position, name, or function that chooses the tensor of an output; None chooses by convention."""
 
 
-def tensor_of(
-    owner: str, name: str, output: Any, choice: OutputChoice = None, *, first: bool = False
-) -> Any:
-    """Return the tensor of an output; raise SourceError if there is none, or if it is complex.
+@dataclasses.dataclass(frozen=True)
+class TensorChoice:
+    """Chooses the tensor of a layer's output, or of its arguments.
 
-    Parameters
+    Attributes
     ----------
-    owner, name : str
-        Names of the network and the layer, for messages.
-    output : object
-        What the layer returned.
-    choice : int, str, callable or None
-        None takes the only tensor. If there are several and `first`, it takes the hidden states of a Hugging Face
-        model, or the first element of a tuple or list: attention and recurrent layers return their output first.
-    first : bool
+    owner : str
+        Name of the network, for messages.
+    output : int, str, callable or None
+        Position, name, or function that chooses; None chooses by convention.
+    side : {"outputs", "inputs"}
     """
-    found = _chosen(owner, name, output, choice)
-    tensors = list(_tensors(found))
-    tensor = tensors[0] if len(tensors) == 1 else _by_convention(found) if first else None
-    if tensor is None:
-        how = "choose one by output= (a position, a name or a function)" if tensors else ""
+
+    owner: str
+    output: OutputChoice = None
+    side: str = SIDES[0]
+
+    @property
+    def verb(self) -> str:
+        """What a layer does with the tensor, for messages."""
+        return "gives" if self.side == SIDES[0] else "takes"
+
+    def __call__(self, name: str, value: Any, *, first: bool = False) -> Any:
+        """Return the tensor of an output or of arguments; raise SourceError if there is none, or if it is complex.
+
+        Parameters
+        ----------
+        name : str
+            Name of the layer, for messages.
+        value : object or Arguments
+            What the layer returned, or what it is called with.
+        first : bool
+            If a choice by convention finds several tensors in an output, take the hidden states of a Hugging Face
+            model, or the first element of a tuple or list: attention and recurrent layers return their output
+            first. Of arguments, the first one with a tensor is taken in any case.
+        """
+        found = self._part(name, value)
+        if isinstance(found, Arguments):
+            tensor = self._first_argument(name, found)
+        else:
+            tensor = self._only_tensor(name, found, first)
+        if tensor.is_complex():
+            raise SourceError(
+                f"{self.owner}: layer {name!r} {self.verb} complex numbers: choose another layer."
+            )
+        return tensor
+
+    def _part(self, name: str, value: Any) -> Any:
+        """Return the part of an output, or the argument, that `output` stands for."""
+        choice = self.output
+        if choice is None:
+            return value
+        if callable(choice):
+            return choice(value)
+        parts = dict(_parts(value) or ())
+        if isinstance(choice, int) and choice not in parts:
+            # Parts of dicts and dataclasses have an order too.
+            parts = dict(enumerate(parts.values()))
+        if choice in parts:
+            return parts[choice]
+        # Layers of one network may differ: a tensor alone is what position 0 stands for.
+        if choice == 0 and _is_tensor(value):
+            return value
+        of = "the output" if self.side == SIDES[0] else "the arguments"
         raise SourceError(
-            f"{owner}: layer {name!r} gives a {type(found).__name__} with {len(tensors)} tensors "
-            f"({describe(found)}): {how or 'choose a layer within it that gives one'}, or wrap the network."
+            f"{self.owner}: layer {name!r} {self.verb} {describe(value)}, which has no part output={choice!r}: "
+            f"give a position, a name, or a function of {of}."
         )
-    if tensor.is_complex():
-        raise SourceError(f"{owner}: layer {name!r} gives complex numbers: choose another layer.")
-    return tensor
+
+    def _only_tensor(self, name: str, found: Any, first: bool) -> Any:
+        """Return the only tensor of an output or a chosen part, or one by convention."""
+        tensors = list(_tensors(found))
+        if len(tensors) == 1:
+            return tensors[0]
+        if self.side != SIDES[0]:
+            raise SourceError(
+                f"{self.owner}: layer {name!r}: output= chooses {describe(found)} among the arguments, with "
+                f"{len(tensors)} tensors: choose one tensor."
+            )
+        tensor = _by_convention(found) if first else None
+        if tensor is None:
+            how = "choose one by output= (a position, a name or a function)" if tensors else ""
+            raise SourceError(
+                f"{self.owner}: layer {name!r} gives a {type(found).__name__} with {len(tensors)} tensors "
+                f"({describe(found)}): {how or 'choose a layer within it that gives one'}, or wrap the network."
+            )
+        return tensor
+
+    def _first_argument(self, name: str, arguments: Arguments) -> Any:
+        """Return the tensor of the first argument that contains one."""
+        for argument, value in arguments.items():
+            tensors = list(_tensors(value))
+            if len(tensors) == 1:
+                return tensors[0]
+            if tensors:
+                raise SourceError(
+                    f"{self.owner}: layer {name!r} takes an argument {argument!r} with {len(tensors)} tensors "
+                    f"({describe(value)}): choose one by output=, such as lambda arguments: arguments[0][1], or "
+                    "choose another layer."
+                )
+        seen = describe(arguments) if arguments else "it is called without arguments"
+        raise SourceError(
+            f"{self.owner}: layer {name!r} takes no tensor ({seen}): choose another layer, or use side='outputs'."
+        )
 
 
 def describe(output: Any) -> str:
-    """Return a short description of an output: its type, and those of its parts."""
+    """Return a short description of an output or of arguments: the type, and those of the parts."""
     if _is_tensor(output):
         return f"a tensor of shape {tuple(output.shape)}"
     parts = _parts(output)
-    kind = f"a {type(output).__name__}"
+    kind = "arguments" if isinstance(output, Arguments) else f"a {type(output).__name__}"
     if parts is None:
         return kind
     named = isinstance(output, (tuple, list)) and not hasattr(output, "_fields")
@@ -63,27 +141,6 @@ def describe(output: Any) -> str:
         f"{kind} of ({', '.join(texts[:MOST_DESCRIBED])}{more})"
         if texts
         else f"an empty {kind[2:]}"
-    )
-
-
-def _chosen(owner: str, name: str, output: Any, choice: OutputChoice) -> Any:
-    """Return the part of an output that `choice` stands for."""
-    if choice is None:
-        return output
-    if callable(choice):
-        return choice(output)
-    parts = dict(_parts(output) or ())
-    if isinstance(choice, int) and choice not in parts:
-        # Parts of dicts and dataclasses have an order too.
-        parts = dict(enumerate(parts.values()))
-    if choice in parts:
-        return parts[choice]
-    # Layers of one network may differ: a tensor alone is what position 0 stands for.
-    if choice == 0 and _is_tensor(output):
-        return output
-    raise SourceError(
-        f"{owner}: layer {name!r} gives {describe(output)}, which has no part output={choice!r}: give a position, "
-        "a name, or a function of the output."
     )
 
 

@@ -1,4 +1,4 @@
-"""Positions of a torch network's outputs as rows: tokens, pixels, or whole inputs, layer by layer."""
+"""Positions of the outputs or inputs of torch layers as rows: tokens, pixels, or whole inputs, layer by layer."""
 
 from __future__ import annotations
 
@@ -17,26 +17,21 @@ from eigengame.sources._positions import Chosen, PositionOptions, refuse_other_m
 from eigengame.sources._row_buffer import FullRows, LayerRows
 from eigengame.sources.torch.layer_outputs import run_name
 from eigengame.sources.torch.network import TorchNetwork
-from eigengame.sources.torch.output_choice import OutputChoice, tensor_of
 
 
 class TorchPositions:
-    """Rows of the positions of a torch network's outputs.
+    """Rows of the positions of the outputs, or inputs, of a torch network's layers.
 
     Parameters
     ----------
     network : TorchNetwork
     options : PositionOptions
-    output : int, str, callable or None
-        Chooses the tensor of an output; see `tensor_of`.
     nonfinite : {"raise", "skip", "zero"}
     """
 
-    def __init__(
-        self, network: TorchNetwork, options: PositionOptions, output: OutputChoice, nonfinite: str
-    ) -> None:
+    def __init__(self, network: TorchNetwork, options: PositionOptions, nonfinite: str) -> None:
         self.network, self.name, self.dtype = network, network.name, network.dtype
-        self._options, self._output, self._nonfinite = options, output, nonfinite
+        self._options, self._nonfinite = options, nonfinite
         self.layers = Layers()
         self.computed: set[Any] = set()
         self._origins: dict[str, Any] = {}
@@ -52,11 +47,11 @@ class TorchPositions:
         lengths: dict[str, int] = {}
         runs, refused = Counter[str](), dict[str, SourceError]()
 
-        def record(name: str, output: Any) -> None:
+        def record(name: str, value: Any) -> None:
             runs[name] += 1
             own = run_name(name, runs[name])
             try:
-                tensor, features = self._rows_first(own, output, count)
+                tensor, features = self._rows_first(own, value, count)
             except SourceError as error:
                 # Default blocks are left out: a pooled output has no positions, embeddings of positions no inputs.
                 if self.network.by_pattern or self._options.rows == "inputs":
@@ -72,7 +67,8 @@ class TorchPositions:
         if refused and not seen:
             raise next(iter(refused.values()))
         self.network.leave_out(refused)
-        self.layers = Layers.of([one for one in seen if one[0].partition(":")[0] not in refused])
+        kept = [one for one in seen if one[0].partition(":")[0] not in refused]
+        self.layers = Layers.of(kept, self.network.choice.side)
         return self.layers, {layer.name: lengths[layer.name] for layer in self.layers}
 
     def use_layers(self, wanted: Layers) -> Layers:
@@ -104,14 +100,14 @@ class TorchPositions:
         def choose(layer: str, length: int) -> tuple[Chosen, Any]:
             # Once for all layers, on the host, so that no layer waits for the device.
             if length not in chosen:
-                refuse_other_mask(self.name, layer, mask, (count, length))
+                refuse_other_mask(self.name, layer, mask, (count, length), self.network.choice.verb)
                 one = self._options.choose(mask, (count, length), first)
                 flat = None if one.flat is None else torch.from_numpy(one.flat)
                 there = None if flat is None else flat.to(self.network.device, non_blocking=True)
                 chosen[length] = one, there
             return chosen[length]
 
-        def collect(name: str, output: Any) -> None:
+        def collect(name: str, value: Any) -> None:
             runs[name] += 1
             layer = expected.get(run_name(name, runs[name]))
             if layer is None:
@@ -119,14 +115,15 @@ class TorchPositions:
                     f"{self.name}: layer {name!r} ran {runs[name]} times at input {first}, but fewer times in the "
                     "first batch: choose layers that run equally often for every batch."
                 )
-            tensor, features = self._rows_first(layer.name, output, count)
+            tensor, features = self._rows_first(layer.name, value, count)
             if features != layer.shape:
                 raise SourceError(
-                    f"{self.name}: layer {layer.name!r} gives rows of shape {features} at input {first}, but "
-                    f"{layer.shape} is expected: give inputs with the same number of features, or pool."
+                    f"{self.name}: layer {layer.name!r} {self.network.choice.verb} rows of shape {features} at "
+                    f"input {first}, but {layer.shape} is expected: give inputs with the same number of features, "
+                    "or pool."
                 )
             one, there = choose(layer.name, tensor.shape[1])
-            # Immediately, because later layers may change the output in place.
+            # Immediately, because layers may change it in place.
             rows = self._rounded(layer, tensor.flatten(0, 1), there, origins.get(layer.name))
             found[layer.name] = LayerRows(rows, one, tensor.dtype)
 
@@ -144,20 +141,20 @@ class TorchPositions:
         skip = self._nonfinite == "skip"
         return TorchRowBuffer(layers, size, self.network.device, self.dtype, stacked, skip)
 
-    def _rows_first(self, name: str, output: Any, count: int) -> tuple[Any, tuple[int, ...]]:
-        """Return an output as a tensor (inputs, positions, features), and the shape of one row."""
-        tensor = tensor_of(self.name, name, output, self._output, first=True)
+    def _rows_first(self, name: str, value: Any, count: int) -> tuple[Any, tuple[int, ...]]:
+        """Return an output or input as a tensor (inputs, positions, features), and the shape of one row."""
+        tensor, verb = self.network.choice(name, value, first=True), self.network.choice.verb
         shape, kind = tuple(tensor.shape), self._options.rows
         if not shape or shape[0] != count:
             raise SourceError(
-                f"{self.name}: layer {name!r} gives shape {shape} for {count} inputs: inputs must be its first "
+                f"{self.name}: layer {name!r} {verb} shape {shape} for {count} inputs: inputs must be its first "
                 "axis; choose another layer, or wrap the network."
             )
         if kind == "inputs":
             return tensor.reshape(count, 1, -1), shape[1:]
         if len(shape) < 3:
             raise SourceError(
-                f"{self.name}: layer {name!r} gives shape {shape}, which has no positions: rows={kind!r} needs "
+                f"{self.name}: layer {name!r} {verb} shape {shape}, which has no positions: rows={kind!r} needs "
                 f"{'(inputs, positions, features)' if kind == 'tokens' else '(inputs, channels, height, width)'}; "
                 "use rows='inputs', or another layer."
             )

@@ -1,9 +1,9 @@
-"""Layers of a transformer by their role: the residual stream, attention and feed-forward outputs of each block."""
+"""Layers that need no names: the blocks of a network, and parts of a transformer by their role."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from eigengame.sources._base import SourceError
@@ -13,7 +13,31 @@ ROLES = {
     "attention": re.compile(r"(self_?|cross_?)?(attn|attention|mha)"),
     "mlp": re.compile(r"mlp|feed_?forward|ffn?|moe|block_sparse_moe|dense\w*dense"),
 }
-"""Names of submodules for each role; the residual stream is the output of a block."""
+"""Names of submodules for each role; the residual stream is the output (or the input) of a block."""
+
+
+def blocks_of(model: Any) -> list[str]:
+    """Return the names of a network's blocks: children with weights, looking inside containers.
+
+    For a ResNet these are `conv1`, `bn1`, every residual block and `fc`.
+    """
+    import torch
+
+    containers = (torch.nn.Sequential, torch.nn.ModuleList)
+
+    def visit(module: Any, prefix: str) -> Iterator[str]:
+        for name, child in module.named_children():
+            if isinstance(child, containers):
+                yield from visit(child, f"{prefix}{name}.")
+            elif next(child.parameters(), None) is not None:
+                yield f"{prefix}{name}"
+
+    names = list(visit(model, ""))
+    if not names:
+        raise SourceError(
+            f"{type(model).__name__} has no children with weights: wrap it in torch.nn.Sequential."
+        )
+    return names
 
 
 def expand_roles(model: Any, patterns: Sequence[str], name: str) -> list[str]:
