@@ -20,6 +20,7 @@ import numpy as np
 
 from eigengame.solver.block_lanczos import Product
 from eigengame.solver.exact_stream import exact_probes
+from eigengame.solver.flat_spectra import is_flat
 from eigengame.solver.frame import large_mean
 from eigengame.solver.goal import ROUNDING_RISK
 from eigengame.solver.host_sums import HostSums, add_rows
@@ -91,6 +92,10 @@ class DenseProblem:
     def accuracy(self) -> float:
         """Angle to which components are converged. Where a certificate is possible, true angles are far smaller."""
         return 0.01
+
+    def converges_slowly(self, ritz: Ritz, k: int) -> bool:
+        """Return whether the spectrum is flat: that takes more passes than there are."""
+        return is_flat(ritz.values[: 2 * k], k)
 
     def knows_rest(self, values: np.ndarray, errors: np.ndarray, others: int) -> bool:
         """Return whether the variance that components leave is larger than rounding."""

@@ -23,7 +23,6 @@ from eigengame.solver.block_lanczos import FIRST, GROWTH, growing_basis, largest
 from eigengame.solver.certificate import Certificate, certificate, stored
 from eigengame.solver.counted_eigenvalues import SPARE, Count, RitzPairs, counted_eigenvalues
 from eigengame.solver.exact_stream import exact_probes, exact_stream
-from eigengame.solver.flat_spectra import is_flat
 from eigengame.solver.goal import RISK, ROUNDING_RISK, converged_status
 from eigengame.solver.outcome import Outcome, Status
 from eigengame.solver.passes import Passes
@@ -72,7 +71,7 @@ def certified_by_lanczos(plan: Plan, passes: Passes, problem: KrylovProblem) -> 
         check = int(GROWTH * m)
         ritz = Ritz.of(basis)
         if not _converged(ritz, float(ritz.values[min(k + SPARE, m - 1)]), k, aim):
-            if plan.fallback is not None and 2 * m > most and is_flat(ritz.values[: 2 * k], k):
+            if plan.fallback is not None and 2 * m > most and problem.converges_slowly(ritz, k):
                 return None
             continue
         errors = problem.errors(ritz)

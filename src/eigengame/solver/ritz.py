@@ -106,6 +106,9 @@ class KrylovProblem(Protocol):
     def measured(self, ritz: Ritz, errors: np.ndarray, count: int) -> Measured:
         """Return the players of the first `count` Ritz vectors with their products."""
 
+    def converges_slowly(self, ritz: Ritz, k: int) -> bool:
+        """Return whether another route is likely to take less time, after half of the products."""
+
     def knows_rest(self, values: np.ndarray, errors: np.ndarray, others: int) -> bool:
         """Return whether the variance that components with these eigenvalues (k,) leave is known."""
 

@@ -61,6 +61,10 @@ class SparseProblem:
         """Angle to which components are converged: that takes few more products than a certificate."""
         return 1e-4
 
+    def converges_slowly(self, ritz: Ritz, k: int) -> bool:
+        """Return False: products cost little."""
+        return False
+
     def knows_rest(self, values: np.ndarray, errors: np.ndarray, others: int) -> bool:
         """Return True: products in float64 are accurate enough."""
         return True
@@ -98,13 +102,11 @@ class SparseProblem:
             rounding = gamma(len(ritz.values) + OPERATIONS) * ritz.largest
             images = values[:, None] * vectors + apart @ ritz.basis.following.T
             return Measured(vectors, images, error + rounding)
-        found = self.rows.directions(np.ascontiguousarray(vectors.T))
-        lengths = np.linalg.norm(found, axis=1)
+        players, lengths = self._unit(vectors)
         if not lengths.min() > 0:
-            return Measured(found, found, np.full(count, math.inf))
-        players = found / lengths[:, None]
-        further = self.rows.directions(ritz.basis.following)
-        images = values[:, None] * players + (apart / lengths[:, None]) @ further
+            return Measured(players, players, np.full(count, math.inf))
+        images = (apart / lengths[:, None]) @ self.rows.directions(ritz.basis.following)
+        images += values[:, None] * players
         largest, rows_error = ritz.largest, self.rows.rows_error()
         floor = math.sqrt(largest) * error + largest * rows_error
         floor += (values + math.sqrt(BLOCK) * np.linalg.norm(apart, axis=1)) * rows_error
@@ -114,9 +116,14 @@ class SparseProblem:
         """Return unit directions (e, d) of eigenvectors (e, size) of the smaller problem."""
         if not self.by_rows:
             return vectors
-        found = self.rows.directions(np.ascontiguousarray(vectors.T))
-        lengths = np.linalg.norm(found, axis=1, keepdims=True)
-        return found / np.where(lengths > 0, lengths, 1)
+        return self._unit(vectors)[0]
+
+    def _unit(self, vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return unit directions (e, d) of vectors (e, n) in row-major order, and their lengths (e,) before."""
+        found = np.ascontiguousarray(self.rows.directions(np.ascontiguousarray(vectors.T)))
+        lengths = np.array([np.linalg.norm(one) for one in found])
+        found /= np.where(lengths > 0, lengths, 1)[:, None]
+        return found, lengths
 
     def images(self, draws: np.ndarray) -> np.ndarray:
         """Return the products of directions (r, d) with M."""
