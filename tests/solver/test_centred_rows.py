@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, diags_array, random_array
 
 from eigengame import EigenGamePCA, as_source
 from eigengame.metrics import angular_error
@@ -98,6 +98,18 @@ def test_large_sparse_data_takes_lanczos_and_is_certified(center, shape, route, 
     assert (true <= pca.certificate_.angle).all()
     assert true.max() <= 1e-4
     assert pca.partial_fit(x[:50]).n_samples_seen_ == n + 50
+
+
+def test_a_flat_spectrum_of_sparse_rows_needs_no_other_route():
+    """Products cost little, so many of them take less time than the inner products of all rows."""
+    rng, d = np.random.default_rng(0), 2500
+    x = random_array((800, d), density=0.02, rng=rng, format="csr")
+    x = csr_array(x @ diags_array(np.arange(1.0, d + 1) ** -0.25), dtype=np.float32)
+    pca = EigenGamePCA(10, random_state=0).fit(x)
+    values = np.linalg.svd(centred(x, np.ones(800), True), compute_uv=False) ** 2
+    assert values[19] > 0.8 * values[9]
+    assert pca.outcome_.route == "lanczos"
+    assert pca.outcome_.converged
 
 
 @pytest.mark.parametrize("extra", [0, 1, 40])
