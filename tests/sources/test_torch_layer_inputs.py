@@ -446,3 +446,32 @@ def test_modules_that_run_at_other_times_are_refused():
     assert "which did not run" in error_of(
         activations, Sometimes(), [torch.zeros(2, 3)], "one", side="inputs"
     )
+
+
+class Pair(nn.Module):
+    """A layer with two outputs of one shape."""
+
+    def forward(self, x):
+        return x + 1, 2 * x
+
+
+def first_of(outputs):
+    return outputs[0]
+
+
+@pytest.mark.parametrize("rows", ["inputs", "tokens"])
+def test_a_run_is_not_resumed_with_another_part_of_the_outputs(tmp_path, rows):
+    batches = [Y if rows == "inputs" else Y.reshape(6, 10, 4)]
+    one, other, function = (
+        activations(nn.Sequential(Pair()), batches, "0", rows=rows, output=output)
+        for output in (0, 1, first_of)
+    )
+    assert one.fingerprint()["output"] == 0
+    assert same_fingerprint(
+        one, activations(nn.Sequential(Pair()), batches, "0", rows=rows, output=0)
+    )
+    # A function has its name: what it does is not known.
+    assert function.fingerprint()["output"] == "first_of"
+    EigenGamePCA(2, random_state=0).fit(one, checkpoint=tmp_path)
+    with pytest.raises(CheckpointError, match=r"belongs to another run: .*source\.output was 0"):
+        EigenGamePCA(2, random_state=0).fit(other, checkpoint=tmp_path)

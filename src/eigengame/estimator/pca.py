@@ -75,7 +75,8 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
         "remembered", the game; "exact", which solves the eigenproblem of the covariance matrix (few features)
         or of the inner products of all rows (few rows, which must fit into memory) in float64; "auto" (the
         default), which takes the exact route if that is cheaper, or if the game does not certify every component,
-        as `outcome_` shows; or any name of `eigengame.algorithms.REGISTRY`.
+        and Lanczos' method for other rows in memory, as `outcome_` shows; or any name of
+        `eigengame.algorithms.REGISTRY`.
     batch_size : int or "auto"
         Rows of a batch.
     extra : int or "auto"

@@ -7,6 +7,8 @@ well, up to rounding.
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import numpy as np
 
@@ -54,11 +56,7 @@ def exact_stream(
     if not _fits(plan, d):
         return None
     dtype, count = np.dtype(options.dtype), plan.players
-    largest = max(float(np.max(one, initial=0)) for one in (values, moments.scatter))
-    shown = 0.0 if images is None else float(np.abs(images).max(initial=0))
-    # Their sum is kept as well, and the squares of the rows about zero.
-    total = d * (largest + float(moments.weight) * float(np.max(np.square(moments.mean))))
-    if not max(shown, total) < float(np.finfo(dtype).max):
+    if not _in_range(dtype, values, moments, images):
         return None
     missing = count - len(players)
     if missing:  # fewer rows than players
@@ -108,6 +106,16 @@ def exact_probes(plan: Plan, d: int, count: int = PROBES) -> tuple[ProbeSums | N
 def _fits(plan: Plan, d: int) -> bool:
     """Return whether the stream is small enough to be kept beside the components."""
     return (plan.players + 2 * PROBES) * d <= MOST_KEPT
+
+
+def _in_range(
+    dtype: np.dtype[Any], values: np.ndarray, moments: Moments, images: np.ndarray | None
+) -> bool:
+    """Return whether values (m,), moments and images (r, d) are finite in a precision, and so are their sums."""
+    mean, scatter = (np.asarray(one, np.float64) for one in (moments.mean, moments.scatter))
+    squares = float(np.sum(scatter)) + float(moments.weight) * float(np.sum(mean**2))
+    shown = 0.0 if images is None else float(np.abs(images).max(initial=0))
+    return max(shown, squares, float(np.max(values, initial=0))) < float(np.finfo(dtype).max)
 
 
 def _outside(players: np.ndarray, count: int, seed: int) -> np.ndarray:

@@ -14,6 +14,7 @@ from eigengame.linalg.wide import MOST_WIDE, kernels_fit
 from eigengame.sharding.placement import ONE_DEVICE, Placement, choose_placement
 from eigengame.solver.batch_size import batch_rows, for_kernels, is_one_batch
 from eigengame.solver.batches import batches_in_memory
+from eigengame.solver.block_lanczos import BLOCK
 from eigengame.solver.frame import Frame, frame_of
 from eigengame.solver.memory import MemoryUse, estimate_memory, refuse_unless_fits
 from eigengame.solver.options import CARRIED_PROBES, PROBES, REFINED_PROBES, Options
@@ -21,8 +22,10 @@ from eigengame.solver.problem import Problem
 from eigengame.solver.ragged import LEAST_ROWS, shared_size
 from eigengame.solver.routes import (
     EXACT_ROUTES,
+    LANCZOS,
     LANCZOS_PASSES,
     REFINED,
+    basis_bytes,
     fallback_route,
     route_of,
 )
@@ -34,7 +37,7 @@ COARSE = 1e-3
 """Least tolerance for which products in float32 are tried."""
 
 MOST_COARSE = 64
-"""Largest number of components for which an exact route tries float32: gaps between later ones are small."""
+"""Largest number of components for which float32 is tried on a CPU: gaps between later ones are small."""
 
 Space = Literal["score", "gram", "gram with overlaps", "gram on the host"]
 """Space in which the remembered game plays a batch.
@@ -169,7 +172,7 @@ def make_plan(
         forget=forget,
         shared=shared,
         again=again,
-        coarse=k if _coarse(options) and again else 0,
+        coarse=k if _coarse(options) and again and k <= MOST_COARSE else 0,
     )
     fallback = None
     if route in REFINED and options.automatic and options.passes > 1:
@@ -204,7 +207,18 @@ def make_plan(
         probes=probes,
         fallback=fallback,
     )
-    return plan if remote else _fitting(problem, plan)
+    return plan if remote else _fitting(problem, _with_basis(problem, plan, rows))
+
+
+def _with_basis(problem: Problem, plan: Plan, rows: int | None) -> Plan:
+    """Return the plan with the basis of Lanczos' method among the arrays in host memory."""
+    if plan.route != LANCZOS:
+        return plan
+    d, k = problem.source.shape[1], plan.components
+    sparse = problem.source.sparse
+    needed = basis_bytes(min(rows or d, d), k, BLOCK) if sparse else basis_bytes(d, k)
+    held = replace(plan.memory, certificate=max(plan.memory.certificate, needed))
+    return replace(plan, memory=held)
 
 
 def _fitting(problem: Problem, plan: Plan) -> Plan:

@@ -163,6 +163,14 @@ def lanczos_block(k: int) -> int:
     return max(16, 8 * -(-(9 * k + 80) // 160))
 
 
+def basis_bytes(size: int, k: int, block: int | None = None) -> int:
+    """Return the bytes of the largest basis of vectors of this size for k components; by default of dense rows."""
+    if block is not None:
+        return 8 * size * largest_basis(size, k + SPARE, block)
+    block = lanczos_block(k)
+    return 8 * size * min(largest_basis(size, k + SPARE, block), LANCZOS_PASSES * block)
+
+
 def _by_lanczos(source: Source, k: int, rows: int, route: str) -> bool:
     """Return whether Lanczos' method takes less time for dense rows in the memory of a CPU than another route."""
     d = source.shape[1]
@@ -172,7 +180,14 @@ def _by_lanczos(source: Source, k: int, rows: int, route: str) -> bool:
         return False
     block = lanczos_block(k)
     needed = -(-(9 * k + 80) // (2 * block)) + 1
-    if largest_basis(d, k + SPARE, block) < needed * block or rows <= 8 * k:
+    if (
+        largest_basis(d, k + SPARE, block) < needed * block
+        or rows <= 8 * k
+        or 2 * needed * block > d
+    ):
+        return False
+    free = free_memory() if d > SMALL else None
+    if free is not None and 2 * basis_bytes(d, k) > free:
         return False
     if route == REMEMBERED:
         return True

@@ -285,16 +285,16 @@ class TorchNetwork:
         return int(free + cached + sum(one.nbytes for one in self._buffers))
 
     def fingerprint(self) -> dict[str, Any]:
-        """Return a digest of the first numbers of every weight, the policy for non-finite values, and the side.
+        """Return a digest of the first numbers of every weight, the policy for non-finite values, and the choice.
 
-        Without a side, rows are outputs, as in earlier versions.
+        Without a side rows are outputs, and without `output` they are chosen by convention, as in earlier versions.
         """
         digest = hashlib.sha256()
         for name, tensor in self._model.state_dict().items():
             few = tensor.detach().flatten()[:4].double().cpu().numpy()
             digest.update(f"{name} {tuple(tensor.shape)}".encode() + few.tobytes())
         about = {"weights": digest.hexdigest()[:16], "nonfinite": self._nonfinite}
-        return about if self.choice.side == SIDES[0] else about | {"side": self.choice.side}
+        return about | self.choice.facts()
 
     def digest(self) -> str | None:
         """Return a digest of the network that runs."""

@@ -42,6 +42,16 @@ class TensorChoice:
         """What a layer does with the tensor, for messages."""
         return "gives" if self.side == SIDES[0] else "takes"
 
+    def facts(self) -> dict[str, Any]:
+        """Return what is not the default, as plain data: the side, and the position or name of the tensor."""
+        facts: dict[str, Any] = {} if self.side == SIDES[0] else {"side": self.side}
+        if self.output is not None:
+            plain = isinstance(self.output, int | str)
+            facts["output"] = (
+                self.output if plain else getattr(self.output, "__qualname__", "function")
+            )
+        return facts
+
     def __call__(self, name: str, value: Any, *, first: bool = False) -> Any:
         """Return the tensor of an output or of arguments; raise SourceError if there is none, or if it is complex.
 
