@@ -14,13 +14,14 @@ from eigengame.metrics import angular_error
 from eigengame.solver.batches import Batches
 from eigengame.solver.frame import frame_of
 from eigengame.solver.held_rows import HeldRows
+from eigengame.solver.inner_products import row_gram
 from eigengame.solver.options import Options
 from eigengame.solver.outcome import Status
 from eigengame.solver.passes import SourcePasses
 from eigengame.solver.plan import make_plan
 from eigengame.solver.problem import Problem
 from eigengame.solver.routes import MOST_SOLVED, ROW_GRAM
-from eigengame.solver.row_gram import row_gram, solve_players
+from eigengame.solver.row_gram import solve_players
 from eigengame.sources.device_array import DeviceArray
 
 N, D, K = 40, 300, 6

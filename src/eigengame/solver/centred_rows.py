@@ -141,13 +141,17 @@ def _parts(matrix: sparse.csr_array) -> list[sparse.csr_array]:
 
 def centred_rows(held: HeldRows, *, center: bool) -> tuple[CentredRows, Moments]:
     """Return sparse rows about their mean, and the moments of the features."""
-    values = sparse.csr_array(held.entries().astype(np.float64))
+    by_column = held.entries().astype(np.float64)
+    # A matrix by columns is its transpose by rows: nothing is copied.
+    entries = (by_column.data, by_column.indices, by_column.indptr)
+    across = sparse.csr_array(entries, shape=by_column.shape[::-1])
+    values = sparse.csr_array(by_column)
     weight = max(held.weight, np.finfo(float).tiny)
-    mean = values.T @ held.roots / weight
-    squares = np.asarray(values.multiply(values).sum(axis=0)).ravel()
+    mean = across @ held.roots / weight
+    squares = np.bincount(values.indices, values.data**2, minlength=values.shape[1])
     moments: Any = (np.asarray(weight), mean, np.maximum(squares - weight * mean**2, 0))
     kept = mean if center else np.zeros_like(mean)
-    return CentredRows(values, held.roots, kept, values.T.tocsr()), Moments(*moments)
+    return CentredRows(values, held.roots, kept, across), Moments(*moments)
 
 
 def largest_by_lanczos(

@@ -30,27 +30,23 @@ from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from scipy.linalg import eigvalsh
 
-from eigengame.linalg.autotune import jit_without_autotune
-from eigengame.linalg.products import full_product
-from eigengame.solver.centred_rows import CentredRows, centred_rows, largest_by_lanczos
+from eigengame.solver.centred_rows import largest_by_lanczos
 from eigengame.solver.certificate import Certificate, certificate, stored
 from eigengame.solver.exact_stream import exact_probes, exact_stream
 from eigengame.solver.goal import RISK, converged_status
 from eigengame.solver.held_rows import HeldRows
+from eigengame.solver.inner_products import COUNT, RowGram, product, row_gram
 from eigengame.solver.largest_eigenvectors import (
     bound_outside,
     largest_eigenvectors,
     threads_for,
 )
-from eigengame.solver.moments import Moments
 from eigengame.solver.outcome import Outcome, Status
 from eigengame.solver.passes import Passes
 from eigengame.solver.plan import Plan, tries_float32
-from eigengame.solver.probes import draw_probes, least_norm
 from eigengame.solver.result import (
     Found,
     count_for,
@@ -69,44 +65,8 @@ TOL = 1e-3
 FEW = 8
 """Ratio of the number of sparse rows to that of eigenvectors from which Lanczos' method finds these faster."""
 
-COUNT = 8
-"""Number of random vectors that measure the error of inner products in float32."""
-
 SEPARATE = 64.0
 """Multiple of the error of an eigenvalue from which its component is computed by itself."""
-
-
-class RowGram(NamedTuple):
-    r"""Inner products of all rows.
-
-    Attributes
-    ----------
-    matrix : array of shape (n, n)
-        $\hat K$, symmetric.
-    moments : Moments
-        Of each feature, in float64.
-    squares : float
-        $T$, the sum of all squares.
-    rows_error : float
-        $\varepsilon$.
-    error : float
-        $\delta$.
-    scores : array of shape (r, n)
-        Scores of the rows on given probes.
-    sparse : CentredRows or None
-        The rows, if they are sparse.
-    measured : bool
-        Whether the inner products are in float32 with a measured error, which holds with probability 1 - RISK.
-    """
-
-    matrix: np.ndarray
-    moments: Moments
-    squares: float
-    rows_error: float
-    error: float
-    scores: np.ndarray
-    sparse: CentredRows | None = None
-    measured: bool = False
 
 
 class Players(NamedTuple):
@@ -197,79 +157,6 @@ def _solve(
     )
 
 
-def row_gram(
-    held: HeldRows,
-    *,
-    center: bool,
-    probes: np.ndarray | None = None,
-    measured: int | None = None,
-) -> RowGram:
-    """Return the inner products of all rows, about the mean if `center`. Needs ``jax.enable_x64(True)``.
-
-    `probes` (r, d) are multiplied by the rows as well. With a seed for `measured`, the inner products are computed
-    in float32, and their error is measured.
-    """
-    probes = np.zeros((0, held.width)) if probes is None else probes
-    if held.scattered:
-        rows, of_features = centred_rows(held, center=center)
-        inner = rows.inner_products()
-        squares, along = total_scatter(of_features, center=center), rows.scores(probes).T
-        return RowGram(
-            inner.matrix, of_features, squares, inner.rows_error, inner.error, along, rows
-        )
-    total: Any = 0.0
-    scores: Any = 0.0
-    mean, scatter, left = (np.zeros(held.width) for _ in range(3))
-    longest, count = 0, 0
-    random = np.zeros((len(held.roots), 0))
-    if measured is not None:
-        random = draw_probes(measured, COUNT, len(held.roots)).T
-    seen = np.zeros(random.shape)
-    for panel in held.panels(center=center):
-        values, own = panel.values, panel.columns
-        if measured is None:
-            total = total + _product(values, values.T)
-        else:
-            narrow = values.astype(np.float32)
-            total = total + narrow @ narrow.T
-            seen += values @ (values.T @ random)
-        scores = scores + _product(held.there(probes[:, own]), values.T)
-        mean[own], scatter[own] = panel.mean, np.asarray((values**2).sum(axis=0))
-        left[own] = np.asarray(held.roots @ values) if center else 0.0
-        longest, count = max(longest, values.shape[1]), count + 1
-    weight, squares = max(held.weight, np.finfo(float).tiny), float(scatter.sum())
-    rows_error = gamma(OPERATIONS) * math.sqrt(squares)
-    if center:
-        # What rows were before their mean was subtracted was rounded too, and something of the mean is left.
-        rows_error += gamma(OPERATIONS) * math.sqrt(weight * float(np.sum(mean**2)))
-        rows_error += float(np.linalg.norm(left)) / math.sqrt(weight)
-        rows_error += gamma(len(held.roots) + OPERATIONS) * math.sqrt(squares)
-    matrix = np.asarray(total, np.float64)
-    matrix = (matrix + matrix.T) / 2
-    # The norm of all rows is at most the root of the trace, and of the largest sum of absolute values.
-    norm = math.sqrt(min(squares, float(np.abs(matrix).sum(axis=1).max(initial=0))))
-    error = gamma(longest + count + OPERATIONS) * squares + 2 * norm * rows_error + rows_error**2
-    if measured is not None:
-        off = matrix @ random - seen
-        known = float(np.linalg.norm(off, 2)) if np.isfinite(off).all() else math.inf
-        # Both products are rounded: over features and over rows.
-        rounding = gamma(longest + count + 2 * len(matrix) + OPERATIONS) * squares
-        known += 2 * rounding * float(np.linalg.norm(random))
-        error += known / least_norm(RISK, COUNT)
-    if not center:
-        scatter = np.maximum(scatter - weight * mean**2, 0)
-    moments = Moments(*(jnp.asarray(one) for one in (weight, mean, scatter)))
-    return RowGram(
-        matrix,
-        moments,
-        squares,
-        rows_error,
-        error,
-        np.asarray(scores),
-        measured=measured is not None,
-    )
-
-
 def solve_players(gram: RowGram, held: HeldRows, players: int, *, center: bool) -> Players:
     """Return the first players, by the eigenvectors of the inner products and one more look at the rows."""
     matrix, n = gram.matrix, len(gram.matrix)
@@ -332,14 +219,6 @@ def certified(
     return stored(found, own, kept), kept
 
 
-def _product(left: Any, right: Any) -> Any:
-    """Return a product in float64. For a matrix and its transpose NumPy computes one half only."""
-    return left @ right if isinstance(left, np.ndarray) else _product_there(left, right)
-
-
-_product_there = jit_without_autotune(full_product)
-
-
 def _largest(gram: RowGram, count: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the largest eigenvalues and their eigenvectors, as rows."""
     n, rows = len(gram.matrix), gram.sparse
@@ -359,7 +238,7 @@ def _directions(held: HeldRows, vectors: np.ndarray, *, center: bool) -> np.ndar
     found = np.empty((len(vectors), held.width))
     there = held.there(vectors)
     for panel in held.panels(center=center):
-        found[:, panel.columns] = np.asarray(_product(there, panel.values))
+        found[:, panel.columns] = np.asarray(product(there, panel.values))
     return found
 
 
