@@ -33,6 +33,7 @@ def angles(pca, x):
 def game_only(monkeypatch):
     """Small data plays the game, as large data does."""
     monkeypatch.setattr(routes, "_cheapest", lambda *_, **__: routes.REMEMBERED)
+    monkeypatch.setattr(routes, "_by_lanczos", lambda *_, **__: False)
 
 
 @pytest.mark.parametrize(
