@@ -236,6 +236,20 @@ def test_fits_are_continued_and_merged():
         assert pca.certificate_.kind == "certified"
 
 
+def test_data_of_low_rank_is_merged_with_other_data():
+    """A model has no players without variance, but its stream has as many as any other."""
+    rng = np.random.default_rng(0)
+    low = rng.standard_normal((N, K)) * [8, 6, 4, 2] @ rng.standard_normal((K, D))
+    parts = low.astype("float32"), rows_of(1)
+    fits = [EigenGamePCA(K - 1, dtype="float32", random_state=0).fit(part) for part in parts]
+    assert fits[0].n_players_ < fits[1].n_players_
+    truth, _ = truth_of(np.concatenate(parts), k=K - 1)
+    for one, other in (fits, fits[::-1]):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            assert_right(one.merge(other), truth)
+
+
 @pytest.mark.parametrize("threads", [1, 2, 3])
 @pytest.mark.parametrize("wide", [8192, 64])
 def test_sums_over_rows_are_those_of_loops(threads, wide, monkeypatch):
