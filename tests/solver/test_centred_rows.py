@@ -10,8 +10,8 @@ from eigengame.solver import routes
 from eigengame.solver.batches import Batches
 from eigengame.solver.centred_rows import centred_rows, largest_by_lanczos
 from eigengame.solver.held_rows import HeldRows
-from eigengame.solver.sparse_problem import SparseProblem, largest_of
 from eigengame.solver.passes import SourcePasses
+from eigengame.solver.sparse_problem import SparseProblem, largest_of
 
 N, D = 60, 200
 
@@ -53,7 +53,9 @@ def test_products_are_those_of_centred_rows_within_their_bounds(center, weighted
     np.testing.assert_allclose(moments.scatter, weights @ (dense - mean) ** 2, atol=1e-9)
 
 
-@pytest.mark.parametrize("options", [{"extra": 0}, {"probes": 0}, {"probes": 0, "algorithm": "exact"}])
+@pytest.mark.parametrize(
+    "options", [{"extra": 0}, {"probes": 0}, {"probes": 0, "algorithm": "exact"}]
+)
 @pytest.mark.parametrize("shape", [(200, 900), (900, 200)])
 def test_no_further_players_and_no_probes_are_no_error(shape, options):
     """BLAS refuses to add to arrays without rows."""
