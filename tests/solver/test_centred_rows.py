@@ -53,6 +53,17 @@ def test_products_are_those_of_centred_rows_within_their_bounds(center, weighted
     np.testing.assert_allclose(moments.scatter, weights @ (dense - mean) ** 2, atol=1e-9)
 
 
+@pytest.mark.parametrize(
+    "options", [{"extra": 0}, {"probes": 0}, {"probes": 0, "algorithm": "exact"}]
+)
+@pytest.mark.parametrize("shape", [(200, 900), (900, 200)])
+def test_no_further_players_and_no_probes_are_no_error(shape, options):
+    """BLAS refuses to add to arrays without rows."""
+    x = sparse(n=shape[0], d=shape[1])
+    pca = EigenGamePCA(2, random_state=0, **options).fit(x)
+    assert pca.outcome_.converged
+
+
 @pytest.mark.parametrize("shape", [(N, D), (D, N)])
 def test_players_of_lanczos_are_the_eigenvectors(shape):
     x = sparse(n=shape[0], d=shape[1])

@@ -2,6 +2,7 @@
 
 import math
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from eigengame import metrics, testing
 from eigengame.solver.certificate import Certificate, certificate, stored
 from eigengame.solver.clusters import Cluster
-from eigengame.solver.small_products import _on_device, _on_host
+from eigengame.solver.small_products import _on_device, _on_host, small_products
 
 D, K = 40, 4
 SPECTRA = {
@@ -328,3 +329,13 @@ def test_players_too_large_to_be_copied_are_measured_alike_on_the_device():
     one, other = _on_host(*given), _on_device(*given)
     for name in ("gram", "turn", "couplings", "tilt", "gradient"):
         np.testing.assert_allclose(getattr(one, name), getattr(other, name), atol=1e-12)
+
+
+def test_players_in_float64_on_the_host_are_measured_in_float64_however_large(monkeypatch):
+    """The device has float32 in a fit by default, with errors that no bound includes."""
+    monkeypatch.setattr("eigengame.solver.small_products.LARGE", 0)
+    players = np.eye(2, D)
+    images = players * [[1 + 1e-12], [1]]
+    with jax.enable_x64(False):
+        found = small_products(players, images)
+    assert found.gram[0, 0] - found.gram[1, 1] == images[0, 0] - images[1, 1]

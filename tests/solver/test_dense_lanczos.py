@@ -221,6 +221,24 @@ def test_an_interrupted_run_is_resumed_to_the_same_bits(tmp_path, number):
     np.testing.assert_array_equal(again.certificate_.angle, whole.certificate_.angle)
 
 
+@pytest.mark.parametrize("number", [1, 3])
+def test_a_run_that_a_watcher_stopped_is_resumed_to_the_same_bits(tmp_path, number):
+    """The batch of the game that a stop after one product needs is no part of the run."""
+
+    class Stop:
+        def batch(self, at):
+            return at.number >= number
+
+    options = {"dtype": "float32", "random_state": 0, "batch_size": 400}
+    whole = EigenGamePCA(K, **options).fit(rows_of())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        EigenGamePCA(K, **options).fit(rows_of(), checkpoint=tmp_path / "run", progress=Stop())
+    again = EigenGamePCA(K, **options).fit(rows_of(), checkpoint=tmp_path / "run")
+    assert again.outcome_ == whole.outcome_
+    np.testing.assert_array_equal(again.components_, whole.components_)
+
+
 def test_fits_are_continued_and_merged():
     one, two = rows_of(1), rows_of(2)
     truth, _ = truth_of(np.concatenate([one, two]))
@@ -234,6 +252,20 @@ def test_fits_are_continued_and_merged():
         assert angles.max() < 0.2
         assert (angles <= pca.certificate_.angle).all()
         assert pca.certificate_.kind == "certified"
+
+
+def test_data_of_low_rank_is_merged_with_other_data():
+    """A model has no players without variance, but its stream has as many as any other."""
+    rng = np.random.default_rng(0)
+    low = rng.standard_normal((N, K)) * [8, 6, 4, 2] @ rng.standard_normal((K, D))
+    parts = low.astype("float32"), rows_of(1)
+    fits = [EigenGamePCA(K - 1, dtype="float32", random_state=0).fit(part) for part in parts]
+    assert fits[0].n_players_ < fits[1].n_players_
+    truth, _ = truth_of(np.concatenate(parts), k=K - 1)
+    for one, other in (fits, fits[::-1]):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            assert_right(one.merge(other), truth)
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])

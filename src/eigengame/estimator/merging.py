@@ -56,15 +56,22 @@ def refuse_other_options(one: Options, other: Options) -> None:
             )
 
 
-def refuse_other_sizes(one: Sequence[int], other: Sequence[int]) -> None:
-    """Raise ValueError if the players (K, d) of two models have different shapes."""
-    if one[1] != other[1]:
+def refuse_other_sizes(one: Result, other: Result) -> None:
+    """Raise ValueError if the players (K, d) of two streams have different shapes.
+
+    Those of the models may have: data of low rank has fewer.
+    """
+    assert one.stream is not None
+    assert other.stream is not None
+    streams_of = (one.stream, other.stream)
+    mine, theirs = (tuple(part.state.memory.players.shape) for part in streams_of)
+    if mine[1] != theirs[1]:
         raise ValueError(
-            f"the models have {one[1]} and {other[1]} features: fit both on the same columns."
+            f"the models have {mine[1]} and {theirs[1]} features: fit both on the same columns."
         )
-    if tuple(one) != tuple(other):
+    if mine != theirs:
         raise ValueError(
-            f"players have shapes {tuple(one)} and {tuple(other)}: give both the same n_components and extra."
+            f"players have shapes {mine} and {theirs}: give both the same n_components and extra."
         )
 
 

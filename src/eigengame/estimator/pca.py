@@ -396,7 +396,7 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
         self._refuse_changes()
         other._refuse_changes()
         merging.refuse_other_options(mine.options, theirs.options)
-        merging.refuse_other_sizes(mine.players.shape, theirs.players.shape)
+        merging.refuse_other_sizes(mine, theirs)
         merging.refuse_other_preparation(self._preparation, other._preparation)
         merging.refuse_other_layers(self.layers_, other.layers_)
         if self._alleles is not None and other._alleles is not None:

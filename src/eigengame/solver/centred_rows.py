@@ -77,7 +77,7 @@ class CentredRows:
     def scores(self, block: np.ndarray) -> np.ndarray:
         r"""Return $ZV^\top$ of directions (m, d), shape (n, m)."""
         found = product(self._parts, block.T)
-        if self.mean.any():
+        if self.mean.any() and found.size:
             chunks = range(0, len(self.mean), CHUNK)
             along = sum(block[:, at : at + CHUNK] @ self.mean[at : at + CHUNK] for at in chunks)
             # In place: large temporary arrays take longer than the products.
@@ -87,7 +87,7 @@ class CentredRows:
     def directions(self, scores: np.ndarray) -> np.ndarray:
         r"""Return $Y^\top Z$ of scores (n, m), shape (m, d), in column-major order."""
         found = product(self._parts_across, scores).T
-        if self.mean.any():
+        if self.mean.any() and found.size:
             found = dger(-1, self.roots @ scores, self.mean, a=found, overwrite_a=True)
         return found
 

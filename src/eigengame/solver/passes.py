@@ -107,6 +107,10 @@ class Passes(ABC):
         """Return passes whose last batch is not padded if NumPy reads it, to avoid a copy."""
         return self
 
+    def unstored(self) -> Self:
+        """Return passes that no checkpoint stores: a run that is resumed does not make them."""
+        return self
+
     @abstractmethod
     def weighted(self, weights: np.ndarray) -> Self:
         """Return passes over the same rows with other weights (n,). They belong to the same run."""
@@ -157,6 +161,10 @@ class SourcePasses(Passes):
     def unpadded(self) -> SourcePasses:
         """Return passes whose last batch is not padded if NumPy reads it, to avoid a copy."""
         return self._over(replace(self.batches, padded=False))
+
+    def unstored(self) -> SourcePasses:
+        """Return passes that no checkpoint stores: a run that is resumed does not make them."""
+        return SourcePasses(self.batches, self.watchers, self.record)
 
     def weighted(self, weights: np.ndarray) -> SourcePasses:
         """Return passes over the same rows with other weights (n,)."""

@@ -18,7 +18,7 @@ from eigengame.linalg.products import full_product, long_product, measured_produ
 from eigengame.sharding.gather import gather, is_distributed
 
 LARGE = 2**25
-"""Size from which players are measured on the device, in their own precision, with sums in chunks."""
+"""Size from which players on a device are measured there, in their own precision, with sums in chunks."""
 
 PANEL = 2**18
 """Size of a panel of features that is multiplied at a time on the host: as much as stays in the cache."""
@@ -112,6 +112,10 @@ def _coefficients(gram: np.ndarray) -> np.ndarray:
 
 
 def small_products(players: Any, images: Any) -> SmallProducts:
-    """Return the small matrices of players (K, d) and their images (K, d)."""
-    large = players.size > LARGE and not is_distributed(players)
+    """Return the small matrices of players (K, d) and their images (K, d).
+
+    Those on the host stay there, in float64: on the device they may be rounded to float32.
+    """
+    there = not isinstance(players, np.ndarray) and not is_distributed(players)
+    large = there and players.size > LARGE
     return (_on_device if large else _on_host)(players, images)

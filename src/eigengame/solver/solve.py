@@ -111,7 +111,8 @@ def _solve_refined(plan: Plan, passes: Passes) -> Found:
     if isinstance(begun, Found):
         return begun
     if begun is None:
-        stream = stream_pass(plan, passes)
+        # A stopped run makes a pass here that it does not make if it is resumed.
+        stream = stream_pass(plan, passes.unstored() if passes.stopped else passes)
         begun = _Begun(REMEMBERED, stream, stream, stream.state.memory.players)
     stream = begun.stream
     passes.refuse_unless_finite(stream.moments.scatter)
