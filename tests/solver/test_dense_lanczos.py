@@ -125,6 +125,17 @@ def test_rows_that_are_not_certified_go_on_with_the_game(monkeypatch):
     assert_right(pca, truth_of(rows)[0])
 
 
+@pytest.mark.parametrize("passes", [13, 14, 15])
+def test_no_more_passes_are_made_than_allowed(passes, monkeypatch):
+    """If a space does not certify a flat spectrum, a pass of the game and a refinement follow."""
+    monkeypatch.setattr(routes, "MOST_SOLVED", 500)
+    pca = EigenGamePCA(K, dtype="float32", random_state=0, passes=passes, tol=0.05)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        pca.fit(rows_of(power=0.05))
+    assert pca.n_passes_ <= passes
+
+
 @pytest.mark.parametrize(
     "options",
     [

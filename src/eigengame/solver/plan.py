@@ -297,9 +297,13 @@ def _memory(
 
 
 def _coarse(options: Options) -> bool:
-    """Return whether products in float32 are likely to be accurate enough, and many passes are allowed."""
+    """Return whether products in float32 are likely to be accurate enough, and many passes are allowed.
+
+    If Lanczos' method does not certify the components, the game follows: by one pass, another one if the spectrum
+    is flat, and at least one of refinement.
+    """
     narrow = np.dtype(options.dtype) == np.float32 and options.tol is not None
-    return narrow and (options.tol or 0) >= COARSE and options.passes > LANCZOS_PASSES
+    return narrow and (options.tol or 0) >= COARSE and options.passes >= LANCZOS_PASSES + 3
 
 
 def _measured(options: Options, route: str, size: int, probes: int) -> int:
