@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from eigengame import Checkpoint, as_source
+from eigengame import Checkpoint, EigenGamePCA, as_source
+from eigengame._system.array_file import write_arrays
 from eigengame.solver.checkpoint import CheckpointError, CheckpointWarning
+from eigengame.solver.run_record import sealed_facts
 from eigengame.sources._digest import digest_of_files
 from eigengame.sources.shuffle import shuffled
 from tests.game_pca import game_pca
@@ -268,3 +270,19 @@ def test_a_run_that_a_watcher_stopped_is_resumed_by_the_next_call(tmp_path):
     on, whole = (game_pca(**options).fit(table(), checkpoint=kept) for kept in (tmp_path, None))
     np.testing.assert_array_equal(on.components_, whole.components_)
     assert on.n_samples_seen_ == N
+
+
+def test_sums_of_an_earlier_format_are_repeated(tmp_path):
+    """Format 3 has other sums of the covariance: they are made again, and nothing is called damaged."""
+    rows = np.random.default_rng(0).standard_normal((3000, 100)).astype(np.float32)
+    rows *= np.arange(1, 101, dtype=np.float32) ** -0.5
+    whole = EigenGamePCA(2, random_state=0).fit(rows, checkpoint=tmp_path)
+    facts = json.loads((tmp_path / "run.json").read_text())
+    (tmp_path / "run.json").write_text(json.dumps(sealed_facts(facts | {"format": 3})))
+    for path in tmp_path.glob("*.safetensors"):
+        path.unlink()
+    run = json.loads((tmp_path / "run.json").read_text())["digest"]
+    about = {"row": "3000", "ended": "1", "format": "3", "run": run, "part": "k2", "number": "0"}
+    write_arrays(tmp_path / "k2-0000.safetensors", {"0": np.zeros((100, 100))}, about)
+    again = EigenGamePCA(2, random_state=0).fit(rows, checkpoint=tmp_path)
+    np.testing.assert_array_equal(again.components_, whole.components_)

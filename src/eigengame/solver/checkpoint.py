@@ -29,7 +29,13 @@ from eigengame._system.atomic_write import atomic_write
 from eigengame._system.folder_lock import FolderInUse, FolderLock, may_be_running
 from eigengame.sharding.gather import any_distributed, gather
 from eigengame.sharding.hosts import broadcast_from_first
-from eigengame.solver.run_record import FORMAT, read_facts, refuse_other_run, sealed_facts
+from eigengame.solver.run_record import (
+    FORMAT,
+    WITH_PROBES,
+    read_facts,
+    refuse_other_run,
+    sealed_facts,
+)
 from eigengame.solver.run_record import CheckpointError as CheckpointError
 from eigengame.solver.run_record import CheckpointWarning as CheckpointWarning
 
@@ -152,7 +158,7 @@ class CheckpointStore:
     @property
     def of_earlier_version(self) -> bool:
         """Whether the run was started by an earlier version, whose first pass has no probes."""
-        return self._format < FORMAT
+        return bool(self._format < WITH_PROBES)
 
     def close(self) -> None:
         """Unlock the folder."""

@@ -38,6 +38,12 @@ from eigengame.solver.scatter import growth_about_mean
 COUNT = 8
 """Number of vectors that are multiplied in float64."""
 
+LEAST_BATCH = 2**12
+"""Least number of rows of a batch. Batches are views of the data, and sums over few large ones take less time."""
+
+CHUNK = 2**12
+"""Features whose products are added at a time, for a small bound on their rounding."""
+
 LOOKS = 32
 """Largest number of spaces whose errors are measured: they share the risk."""
 
@@ -122,11 +128,12 @@ class DenseProblem:
         """Return bounds on the errors of the Ritz pairs, shape (m,)."""
         basis, m = ritz.basis, len(ritz.values)
         draws, drawn = self.draws[:COUNT], self.drawn[:COUNT]
-        images, inner = (ritz.turn.T @ (basis.vectors @ one.T) for one in (drawn, draws))
-        apart = ritz.residuals @ (basis.following.T @ draws.T)
+        images, inner = (ritz.turn.T @ _products(basis.vectors, one) for one in (drawn, draws))
+        apart = ritz.residuals @ _products(basis.following.T, draws)
         known = images - ritz.values[:, None] * inner - apart
-        # All of these are sums over features and over the basis.
-        rounding = gamma(16 * (m + self.size)) * ritz.largest * float(np.linalg.norm(draws))
+        # All of these are sums over features, chunk by chunk, and over the basis.
+        longest = CHUNK + self.size // CHUNK + m + OPERATIONS
+        rounding = gamma(4 * longest) * ritz.largest * float(np.linalg.norm(draws))
         lengths = np.linalg.norm(known, axis=1) + self.drawn_error + rounding
         return np.asarray(lengths / least_norm(ROUNDING_RISK / (LOOKS * m), COUNT))
 
@@ -156,7 +163,7 @@ def dense_problem(plan: Plan, passes: Passes) -> DenseProblem | None:
     near = (
         large_mean(passes.source, passes.frame, passes.batches.weights) if options.center else None
     )
-    exact = passes.in_float64(near).unpadded()
+    exact = passes.in_float64(near).unpadded(LEAST_BATCH)
     _, probes = exact_probes(plan, d, PROBES)
     draws = draw_probes(options.seed, max(COUNT, len(probes)), d)
     draws = draws.astype(np.float32).astype(np.float64)  # as a stream has them
@@ -196,6 +203,13 @@ def dense_problem(plan: Plan, passes: Passes) -> DenseProblem | None:
         np.concatenate([seen, images[block:]]),
         error,
     )
+
+
+def _products(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Return the inner products (m, r) of rows, as sums over chunks of features."""
+    chunks = range(0, left.shape[1], CHUNK)
+    found: np.ndarray = sum(left[:, at : at + CHUNK] @ right[:, at : at + CHUNK].T for at in chunks)
+    return found
 
 
 def _about(mean: np.ndarray | None, images: np.ndarray, along: np.ndarray) -> np.ndarray:

@@ -103,8 +103,11 @@ class Passes(ABC):
         They belong to the same run. Their steps run under ``jax.enable_x64(True)``.
         """
 
-    def unpadded(self) -> Self:
-        """Return passes whose last batch is not padded if NumPy reads it, to avoid a copy."""
+    def unpadded(self, least: int = 0) -> Self:
+        """Return passes whose last batch is not padded if NumPy reads it, to avoid a copy.
+
+        Batches have at least `least` rows.
+        """
         return self
 
     def unstored(self) -> Self:
@@ -158,9 +161,10 @@ class SourcePasses(Passes):
         """Return passes over the same rows in float64, about a mean (d,) if rows can be shifted."""
         return self._over(self.batches.in_float64(mean))
 
-    def unpadded(self) -> SourcePasses:
+    def unpadded(self, least: int = 0) -> SourcePasses:
         """Return passes whose last batch is not padded if NumPy reads it, to avoid a copy."""
-        return self._over(replace(self.batches, padded=False))
+        size = max(self.batches.size, least)
+        return self._over(replace(self.batches, padded=False, size=size))
 
     def unstored(self) -> SourcePasses:
         """Return passes that no checkpoint stores: a run that is resumed does not make them."""

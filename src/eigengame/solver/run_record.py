@@ -13,9 +13,13 @@ from eigengame._system.atomic_write import StorageError
 from eigengame._version import __version__
 from eigengame.solver.options import MAX_PASSES
 
-FORMAT = 3
+FORMAT = 4
 """Format of a folder. Folders of format 1 have no digests, neither of the data nor of the files. Up to format 2,
-passes of a refinement multiply other blocks than now: such passes are repeated."""
+passes of a refinement multiply other blocks than now, and up to format 3 sums on the host are others: such passes
+are repeated."""
+
+WITH_PROBES = 3
+"""First format whose first pass has probes."""
 
 CONTENT = "source.content"
 """Name of the digest of the data in a flattened record."""
