@@ -304,3 +304,14 @@ def test_sums_over_rows_are_those_of_loops(threads, wide, monkeypatch):
     np.testing.assert_allclose(found.weight, np.sum(roots**2))
     assert found.rows == 95
     assert 1 <= found.parts <= 100
+
+
+def test_a_model_whose_sums_are_out_of_range_of_float32_has_no_stream():
+    """Neither NumPy warns, nor does a stream go on with infinite numbers."""
+    rows = rows_of()
+    rows[1200:, 0] += np.float32(1e19) * np.where(np.arange(N - 1200) % 2, 1, -1).astype("float32")
+    pca = EigenGamePCA(1, dtype="float32", random_state=0).fit(rows)
+    assert pca.outcome_.converged
+    np.testing.assert_allclose(np.abs(pca.components_[0, 0]), 1)
+    with pytest.raises(ValueError, match="left no memory to continue from"):
+        pca.partial_fit(rows[:10])
