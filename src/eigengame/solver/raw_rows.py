@@ -67,11 +67,7 @@ class RawRows:
             np.subtract(given, origin, out=values, casting="unsafe")
         else:
             np.copyto(values, given, casting="unsafe")  # faster
-        if unit != 1:
-            values /= unit
-        if (roots != 1).any():
-            values *= roots[:, None]
-        return values
+        return _scaled(values, unit, roots)
 
     def is_plain_float32(self, part: slice) -> bool:
         """Return whether some rows are in float32 as they are: without origin, unit and weights."""
@@ -89,11 +85,7 @@ class RawRows:
             np.subtract(given, narrow if exact else origin, out=values, casting="unsafe")
         else:
             np.copyto(values, given, casting="unsafe")
-        if unit != 1:
-            values /= unit
-        if (roots != 1).any():
-            values *= roots[:, None]
-        return values
+        return _scaled(values, unit, roots)
 
     def groups(self, size: int) -> RawRows:
         """Return the rows in groups of at most `size`, along a new first axis."""
@@ -103,3 +95,12 @@ class RawRows:
         roots = jnp.pad(self.roots, (0, missing)).reshape(count, size)
         origin = jnp.broadcast_to(self.origin, (count, *self.origin.shape))
         return RawRows(values, roots, origin, jnp.broadcast_to(self.unit, (count,)), self.mesh)
+
+
+def _scaled(values: np.ndarray, unit: float, roots: np.ndarray) -> np.ndarray:
+    """Divide rows (m, d) by a unit and multiply them by the roots of their weights (m,), in place."""
+    if unit != 1:
+        values /= unit
+    if (roots != 1).any():
+        values *= roots[:, None]
+    return values
