@@ -39,10 +39,14 @@ class ArraySource(FileSource, RandomAccess):
 
     def _check_map(self) -> None:
         """Raise if the file of a memory map is shorter than the map: reading its end would kill the process."""
-        pages = getattr(self.data, "_mmap", None)
+        mapped = self.data
+        # An array that is a view of a memory map, such as that of np.asarray, has the map as its base.
+        while mapped is not None and getattr(mapped, "_mmap", None) is None:
+            mapped = getattr(mapped, "base", None)
+        pages = None if mapped is None else mapped._mmap
         if pages is not None and pages.size() < len(pages):
             raise SourceError(
-                f"{self.name} is a memory map of {len(pages)} bytes, but its file {self.data.filename} has only "
+                f"{self.name} is a memory map of {len(pages)} bytes, but its file {mapped.filename} has only "
                 f"{pages.size()}: it was truncated after it was mapped; write it again."
             )
 
