@@ -185,3 +185,14 @@ def test_sparse_rows_without_variance_have_no_bounds_and_no_warnings_of_numpy(en
     assert (pca.certificate_.angle[entries:] > 1.5).all()
     if entries:
         assert abs(pca.components_[0, 4]) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("center", [True, False])
+def test_directions_by_row_are_the_same_panel_by_panel(monkeypatch, center):
+    monkeypatch.setattr("eigengame.solver.centred_rows.PANEL", 64)
+    batches = Batches(as_source(sparse()), 15, np.dtype("float32"))
+    rows, _ = centred_rows(HeldRows.read(SourcePasses(batches)), center=center)
+    scores = np.random.default_rng(2).standard_normal((N, 3))
+    found = rows.directions_by_row(scores)
+    assert found.flags.c_contiguous
+    np.testing.assert_allclose(found, rows.directions(scores), atol=1e-12)

@@ -13,7 +13,7 @@ from eigengame import Checkpoint, EigenGamePCA, as_source, testing
 from eigengame.metrics import angular_error
 from eigengame.solver.batches import Batches
 from eigengame.solver.frame import frame_of
-from eigengame.solver.held_rows import HeldRows
+from eigengame.solver.held_rows import PANEL_BYTES, HeldRows
 from eigengame.solver.inner_products import row_gram
 from eigengame.solver.options import Options
 from eigengame.solver.outcome import Status
@@ -236,3 +236,18 @@ def test_rows_that_do_not_fit_into_memory_are_refused(monkeypatch):
 def test_auto_takes_the_inner_products_of_few_rows(k, rows, route):
     problem = Problem(as_source(np.zeros((rows, 2000), np.int8)), Options(), algorithm="auto")
     assert make_plan(problem, k, rows=rows).route == route
+
+
+@pytest.mark.parametrize("weighted", [True, False])
+def test_narrow_panels_of_several_batches_give_the_same_inner_products(monkeypatch, weighted):
+    """All panels share their memory, and the last one is narrower."""
+    rows = data(far=1e4)
+    weights = np.random.default_rng(1).uniform(0.5, 2, N) if weighted else None
+    values, expected = truth(rows, weights)
+    kept = held(rows, weights)
+    monkeypatch.setitem(PANEL_BYTES, False, 8 * len(kept.roots) * 70)
+    with jax.enable_x64(True):
+        assert [panel.columns.stop for panel in kept.panels(center=True)] == [70, 140, 210, 280, D]
+    found = players_of(kept, K)
+    np.testing.assert_allclose(found.values, values[:K], rtol=1e-9)
+    assert angular_error(found.directions, expected[:K]).max() < 1e-8

@@ -23,6 +23,7 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from eigengame._system.blas_threads import blas_threads
 from eigengame._system.lazy import lazy
+from eigengame._system.threads import in_threads
 from eigengame.linalg.csr_parts import even_ranges, product, rows_of
 from eigengame.solver.block_lanczos import largest_by_blocks
 from eigengame.solver.held_rows import HeldRows
@@ -31,6 +32,9 @@ from eigengame.solver.rounding import OPERATIONS, gamma
 
 CHUNK = 2**12
 """Features whose products with the mean are added at a time."""
+
+PANEL = 2**16
+"""Size of a panel of features that is transposed at a time."""
 
 BLOCK = 256
 """Rows whose inner products with all rows are computed at a time."""
@@ -89,6 +93,23 @@ class CentredRows:
         found = product(self._parts_across, scores).T
         if self.mean.any() and found.size:
             found = dger(-1, self.roots @ scores, self.mean, a=found, overwrite_a=True)
+        return found
+
+    def directions_by_row(self, scores: np.ndarray) -> np.ndarray:
+        """Return the same in row-major order: as many features at a time as stay in the cache."""
+        found = np.empty((scores.shape[1], self.across.shape[0]))
+        along, about = self.roots @ scores, self.mean.any()
+        step = max(PANEL // max(len(found), 1), 16)
+
+        def fill(ends: tuple[int, int]) -> None:
+            for begin in range(*ends, step):
+                own = slice(begin, min(begin + step, ends[1]))
+                panel = rows_of(self.across, own.start, own.stop) @ scores
+                if about:
+                    panel -= self.mean[own, None] * along
+                found[:, own] = panel.T
+
+        in_threads(fill, even_ranges(self.across, blas_threads()))
         return found
 
     @lazy

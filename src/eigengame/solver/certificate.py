@@ -249,8 +249,9 @@ def stored(found: Certificate, settled: np.ndarray, kept: np.ndarray) -> Certifi
         Players in float64, and the same players rounded or rotated.
     """
     k = len(found.angle)
-    kept = np.asarray(kept, np.float64)
-    turned = angular_error(kept[:k], settled[:k])
+    # One at a time: large temporary arrays take longer than the angles.
+    pairs = zip(kept[:k], settled[:k], strict=True)
+    turned = np.array([angular_error(np.asarray(one, np.float64), own) for one, own in pairs])
     clusters = tuple(
         replace(one, angle=min(one.angle + _between(*_rows(one, kept, settled)), math.pi / 2))
         for one in found.clusters
@@ -266,7 +267,7 @@ def _rows(cluster: Cluster, *players: np.ndarray) -> list[np.ndarray]:
 
 def _between(one: np.ndarray, other: np.ndarray) -> float:
     """Return the largest angle between two spans of s rows."""
-    one, other = (np.linalg.qr(rows.T)[0] for rows in (one, other))
+    one, other = (np.linalg.qr(np.asarray(rows, np.float64).T)[0] for rows in (one, other))
     across = np.linalg.norm(one - other @ (other.T @ one), 2)
     return math.asin(min(float(across), 1.0))
 

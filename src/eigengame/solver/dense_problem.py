@@ -29,7 +29,7 @@ from eigengame.solver.passes import Passes
 from eigengame.solver.plan import Plan
 from eigengame.solver.probes import draw_probes, least_norm
 from eigengame.solver.result import rest_is_known, total_scatter
-from eigengame.solver.ritz import PROBES, Measured, Ritz, first_block
+from eigengame.solver.ritz import PROBES, Measured, Ritz, add_multiples, first_block
 from eigengame.solver.rounding import OPERATIONS, gamma
 from eigengame.solver.routes import LANCZOS_PASSES, lanczos_block
 from eigengame.solver.row_counts import refuse_unless_counted
@@ -140,9 +140,9 @@ class DenseProblem:
     def measured(self, ritz: Ritz, errors: np.ndarray, count: int) -> Measured:
         """Return the first Ritz vectors, which are the players, with their products."""
         players = ritz.vectors(0, count)
-        apart = ritz.residuals[:count] @ ritz.basis.following.T
+        images = ritz.residuals[:count] @ ritz.basis.following.T
+        add_multiples(images, ritz.values[:count], players)
         rounding = gamma(len(ritz.values) + OPERATIONS) * ritz.largest
-        images = ritz.values[:count, None] * players + apart
         return Measured(players, images, errors[:count] + rounding)
 
     def players(self, vectors: np.ndarray) -> np.ndarray:

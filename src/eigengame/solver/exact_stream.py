@@ -68,7 +68,7 @@ def exact_stream(
             np.asarray(one).astype(dtype) for one in (moments.mean, moments.scatter, moments.weight)
         )
         own = Moments(*map(jax.device_put, (weight, mean, scatter)))
-        kept = players.astype(dtype)
+        kept = players.astype(dtype, copy=False)
         state = plan.game().empty_state(jax.device_put(kept), plan.components)
         memory = state.memory._replace(
             strengths=jax.device_put(np.maximum(values, 0).astype(dtype)),

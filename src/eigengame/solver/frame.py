@@ -147,15 +147,19 @@ def frame_of(
     block = values.astype(wide) if source.on_device else np.asarray(values, wide)
     small = source.dtype.kind in "ui" and source.dtype.itemsize == 1
     limit = FAR_IN_HALF if source.shifts else FAR
-    origin = _far_mean(block, of_all, limit) if center and not small else None
+    xp: Any = library_of(block)
+    low, high = block.min(axis=0), block.max(axis=0)
+    origin = None
+    if center and not small:
+        origin = _far_mean(block, xp.maximum(high, -low), of_all, limit)
     if origin is not None and source.shifts:
         # Differences of numbers of equal size are exact in half precision.
         origin = origin.astype(source.dtype).astype(np.float64)
     elif origin is not None and source.dtype.itemsize <= 4 and source.dtype.kind not in "ui":
         origin = origin.astype(np.float32).astype(np.float64)
     own = slice(*columns) if columns else slice(None)
-    away = block if origin is None else block - origin[own].astype(wide)[None, :]
-    sizes = of_all(np.asarray(abs(away).max(axis=0), np.float64))
+    middle = 0 if origin is None else origin[own].astype(wide)
+    sizes = of_all(np.asarray(xp.maximum(high - middle, middle - low), np.float64))
     if not sizes.any() and isinstance(source, RandomAccess):
         # All of the first rows are equal, and do not show the scale of the others.
         others = _rows_apart(source, columns, weights) - (0 if origin is None else origin[own])
@@ -190,15 +194,15 @@ def large_mean(
 
 
 def _far_mean(
-    block: Any, of_all: Callable[[np.ndarray], np.ndarray], limit: float
+    block: Any, sizes: Any, of_all: Callable[[np.ndarray], np.ndarray], limit: float
 ) -> np.ndarray | None:
     """Return the means that are far from zero, and 0 for other features; None if there are none.
 
-    `limit` is the number of standard deviations beyond which a mean is far.
+    `sizes` are the largest absolute values of the features, and `limit` is the number of standard deviations beyond
+    which a mean is far.
     """
     with np.errstate(all="ignore"):
         # Divided by the largest number of each feature, so that squares stay in range.
-        sizes = abs(block).max(axis=0)
         scaled = block / library_of(block).where(sizes > 0, sizes, 1)[None, :]
         found = (scaled.mean(axis=0), scaled.std(axis=0), sizes)
         mean, deviation, largest = (of_all(np.asarray(one, np.float64)) for one in found)

@@ -100,18 +100,21 @@ class HeldRows:
         return jnp.asarray(values) if self.on_device else values
 
     def panels(self, *, center: bool) -> Iterator[Panel]:
-        """Iterate over panels of columns; rows are centred if `center`. Needs ``jax.enable_x64(True)``."""
-        step = max(64, PANEL_BYTES[self.on_device] // (8 * len(self.roots)))
+        """Iterate over panels of columns; rows are centred if `center`. Needs ``jax.enable_x64(True)``.
+
+        On a host all panels have their values in the same memory: use each before the next is drawn.
+        """
+        n = len(self.roots)
+        step = min(max(64, PANEL_BYTES[self.on_device] // (8 * n)), self.width)
+        room = None if self.on_device else np.empty((n, step))
         for begin in range(0, self.width, step):
             columns = slice(begin, min(begin + step, self.width))
-            yield self._panel(columns, center=center)
+            values = self._on_device(columns) if room is None else self._on_host(columns, room)
+            yield self._panel(columns, values, center=center)
 
-    def _panel(self, columns: slice, *, center: bool) -> Panel:
+    def _panel(self, columns: slice, values: Any, *, center: bool) -> Panel:
         """Return a panel; the mean is subtracted twice, so that its own rounding is removed."""
-        library: Any = jnp if self.on_device else np
-        parts = list(self._columns(columns))
-        values = parts[0] if len(parts) == 1 else library.concatenate(parts)
-        roots = library.asarray(self.roots)
+        roots = self.there(self.roots)
         weight = max(self.weight, np.finfo(float).tiny)
         mean = roots @ values / weight
         if center:
@@ -127,35 +130,28 @@ class HeldRows:
         values -= mean if self.unweighted else roots[:, None] * mean
         return values
 
-    def _columns(self, columns: slice) -> Iterator[Any]:
-        """Iterate over new arrays of these columns of the batches, in float64, in the frame, times the roots."""
-        if self._entries is not None:
-            yield self._entries[:, columns].toarray()
-            return
+    def _on_host(self, columns: slice, room: np.ndarray) -> np.ndarray:
+        """Return these columns of all rows in float64, in the frame, times the roots, in the given memory."""
+        found, begin = room[:, : columns.stop - columns.start], 0
         for part in self.parts:
-            values = part.values if self.on_device else np.asarray(part.values)
-            values = values[:, columns].astype(np.float64)
+            own = found[begin : begin + len(part.roots)]
             if isinstance(part, RawRows):
+                part.columns_on_host(slice(None), columns, own)
+            else:
                 # Dense rows are multiplied by the roots already.
-                origin, unit, roots = (
-                    one if self.on_device else np.asarray(one)
-                    for one in (part.origin[columns], part.unit, part.roots)
-                )
-                if self.on_device:
-                    values = (values - origin[None, :]) / unit * roots[:, None]
-                else:
-                    _framed(values, np.asarray(origin), float(unit), np.asarray(roots))
-            yield values
+                np.copyto(own, np.asarray(part.values)[:, columns])
+            begin += len(own)
+        return found
 
-
-def _framed(values: np.ndarray, origin: np.ndarray, unit: float, roots: np.ndarray) -> None:
-    """Subtract an origin from rows, divide them by a unit, and multiply them by roots, in place."""
-    if origin.any():
-        values -= origin
-    if unit != 1:
-        values /= unit
-    if (roots != 1).any():
-        values *= roots[:, None]
+    def _on_device(self, columns: slice) -> jax.Array:
+        """Return these columns of all rows in float64, in the frame, times the roots."""
+        found = []
+        for part in self.parts:
+            values = part.values[:, columns].astype(np.float64)
+            if isinstance(part, RawRows):
+                values = (values - part.origin[columns][None, :]) / part.unit * part.roots[:, None]
+            found.append(values)
+        return found[0] if len(found) == 1 else jnp.concatenate(found)
 
 
 def _joined(parts: list[SparseRows | CSRRows], width: int) -> sparse.csc_array:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -82,19 +83,21 @@ def row_gram(
     random = np.zeros((len(held.roots), 0))
     if measured is not None:
         random = draw_probes(measured, COUNT, len(held.roots)).T
-    seen = np.zeros(random.shape)
     for panel in held.panels(center=center):
         values, own = panel.values, panel.columns
+        along = held.there(probes[:, own])
         if measured is None:
             total = total + product(values, values.T)
         else:
             narrow = values.astype(np.float32)
             total = total + narrow @ narrow.T
-            seen += values @ (values.T @ random)
-        scores = scores + product(held.there(probes[:, own]), values.T)
-        mean[own], scatter[own] = panel.mean, np.asarray((values**2).sum(axis=0))
+            along = np.concatenate([along, random.T @ values])
+        scores = scores + product(along, values.T)
+        squared = np.einsum if isinstance(values, np.ndarray) else jnp.einsum
+        mean[own], scatter[own] = panel.mean, np.asarray(squared("ij,ij->j", values, values))
         left[own] = np.asarray(held.roots @ values) if center else 0.0
         longest, count = max(longest, values.shape[1]), count + 1
+    scores, seen = np.asarray(scores)[: len(probes)], np.asarray(scores)[len(probes) :].T
     weight, squares = max(held.weight, np.finfo(float).tiny), float(scatter.sum())
     rows_error = gamma(OPERATIONS) * math.sqrt(squares)
     if center:
@@ -116,14 +119,14 @@ def row_gram(
         error += known / least_norm(RISK, COUNT)
     if not center:
         scatter = np.maximum(scatter - weight * mean**2, 0)
-    moments = Moments(*(jnp.asarray(one) for one in (weight, mean, scatter)))
+    moments = Moments(*map(jax.device_put, (np.float64(weight), mean, scatter)))
     return RowGram(
         matrix,
         moments,
         squares,
         rows_error,
         error,
-        np.asarray(scores),
+        scores,
         measured=measured is not None,
     )
 

@@ -113,8 +113,9 @@ def _found(
     number, values = len(measured.players), ritz.values
     more = min(plan.players, int(np.sum(values > NONE * values[0])))
     others = problem.players(ritz.vectors(number, max(more, number)))
-    own, count = np.concatenate([measured.players, others]), plan.players
-    kept = own.astype(plan.options.dtype)
+    # As they are kept at once: an array of all of them in float64 would take longer.
+    kept = np.empty((number + len(others), others.shape[1]), plan.options.dtype)
+    kept[:number], kept[number:], count = measured.players, others, plan.players
     return Found(
         players=kept[:count],
         values=certified.rayleigh * scale,
@@ -122,7 +123,7 @@ def _found(
         outcome=outcome,
         moments=problem.moments,
         rows=problem.seen,
-        stream=_stream(plan, problem, own[:count], values[: len(own)][:count]),
+        stream=_stream(plan, problem, kept[:count], values[: len(kept)][:count]),
     )
 
 

@@ -57,6 +57,12 @@ class Ritz(NamedTuple):
         return found
 
 
+def add_multiples(images: np.ndarray, values: np.ndarray, players: np.ndarray) -> None:
+    """Add players (e, d), each times its value, to images (e, d), one by one: temporary arrays stay small."""
+    for image, value, player in zip(images, values, players, strict=True):
+        image += value * player
+
+
 class Measured(NamedTuple):
     """Players (e, d), their products with M (e, d), and bounds (e,) on the errors of the products."""
 

@@ -19,7 +19,7 @@ from eigengame.solver.held_rows import HeldRows
 from eigengame.solver.moments import Moments
 from eigengame.solver.passes import Passes
 from eigengame.solver.plan import Plan
-from eigengame.solver.ritz import Measured, Ritz
+from eigengame.solver.ritz import Measured, Ritz, add_multiples
 from eigengame.solver.rounding import OPERATIONS, gamma
 from eigengame.solver.row_counts import refuse_unless_counted
 
@@ -100,13 +100,14 @@ class SparseProblem:
         apart, error = ritz.residuals[:count], errors[:count]
         if not self.by_rows:
             rounding = gamma(len(ritz.values) + OPERATIONS) * ritz.largest
-            images = values[:, None] * vectors + apart @ ritz.basis.following.T
+            images = apart @ ritz.basis.following.T
+            add_multiples(images, values, vectors)
             return Measured(vectors, images, error + rounding)
         players, lengths = self._unit(vectors)
         if not lengths.min() > 0:
             return Measured(players, players, np.full(count, math.inf))
         images = (apart / lengths[:, None]) @ self.rows.directions(ritz.basis.following)
-        images += values[:, None] * players
+        add_multiples(images, values, players)
         largest, rows_error = ritz.largest, self.rows.rows_error()
         floor = math.sqrt(largest) * error + largest * rows_error
         floor += (values + math.sqrt(BLOCK) * np.linalg.norm(apart, axis=1)) * rows_error
@@ -120,7 +121,7 @@ class SparseProblem:
 
     def _unit(self, vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return unit directions (e, d) of vectors (e, n) in row-major order, and their lengths (e,) before."""
-        found = np.ascontiguousarray(self.rows.directions(np.ascontiguousarray(vectors.T)))
+        found = self.rows.directions_by_row(np.ascontiguousarray(vectors.T))
         lengths = np.array([np.linalg.norm(one) for one in found])
         found /= np.where(lengths > 0, lengths, 1)[:, None]
         return found, lengths
