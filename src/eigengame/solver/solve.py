@@ -15,6 +15,7 @@ from eigengame.solver.flat_spectra import is_flat, players_for_flat
 from eigengame.solver.forgetting import faded_passes, refuse_unless_fading
 from eigengame.solver.goal import Goal, converged_status, measures_in_float64, play_rounding
 from eigengame.solver.lanczos import certified_by_lanczos, lanczos_stream
+from eigengame.solver.moments import Moments
 from eigengame.solver.one_pass import certificate_of, probe_images
 from eigengame.solver.options import Options
 from eigengame.solver.outcome import Outcome, Status
@@ -92,12 +93,15 @@ class _Begun(NamedTuple):
     start : Stream
         Of the players; another one if the first pass was repeated with more of them.
     players : array of shape (K, d)
+    moments : Moments or None
+        Of each feature, if they are known in float64: those of the stream are in its precision.
     """
 
     route: str
     stream: Stream
     start: Stream
     players: Any
+    moments: Moments | None = None
 
 
 def _solve_refined(plan: Plan, passes: Passes) -> Found:
@@ -145,7 +149,7 @@ def _begun_by_lanczos(plan: Plan, passes: Passes) -> Found | _Begun | None:
     if (begun := lanczos_stream(plan, problem)) is None:
         return None
     stream, players = begun
-    return _Begun(LANCZOS, stream, stream, players)
+    return _Begun(LANCZOS, stream, stream, players, problem.moments)
 
 
 def _after_lanczos(found: Found) -> Found:
@@ -182,13 +186,14 @@ def _refined(plan: Plan, passes: Passes, begun: _Begun) -> Found:
         first=probe_images(begun.start) if on_host and begun.route == REMEMBERED else None,
     )
     stream = streams.gathered(stream, d, passes.placement)
+    exact = begun.moments if on_host else None  # as the values of the components
     found = Found(
         # Models are merged by equal numbers of players, whatever the refinement needed.
         players=refined.players[: plan.players, :d],
         values=refined.certificate.rayleigh * goal.scale,
         certificate=refined.certificate,
         outcome=refined.outcome,
-        moments=stream.moments,
+        moments=stream.moments if exact is None else exact,
         rows=stream.rows,
         stream=stream,
     )
