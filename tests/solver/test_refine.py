@@ -11,12 +11,20 @@ from eigengame import metrics, testing
 from eigengame.game import as_rows
 from eigengame.solver import refine as refining
 from eigengame.solver.certify_players import certify, certify_by_one_pass
-from eigengame.solver.goal import RISK, ROUNDING_RISK, Goal, share_of_risk
+from eigengame.solver.goal import Goal
 from eigengame.solver.krylov_space import KrylovSpace
 from eigengame.solver.outcome import Status
 from eigengame.solver.products import improve, measure
 from eigengame.solver.refine import refine
 from eigengame.solver.refine_on_device import search
+from eigengame.solver.risk import (
+    EXACT_RISK,
+    PROBES_RISK,
+    RISK,
+    ROUNDING_RISK,
+    START_RISK,
+    share_of_risk,
+)
 from eigengame.solver.rounding import Rounding
 from tests.solver.row_passes import RowPasses
 
@@ -180,8 +188,10 @@ def test_a_missed_component_is_found_by_the_probes():
 
 def test_all_looks_together_stay_within_the_risk():
     # What is left belongs to measured roundings.
-    assert sum(map(share_of_risk, range(1, 1000))) <= RISK - ROUNDING_RISK
-    assert share_of_risk(1) == (RISK - ROUNDING_RISK) / 2
+    assert sum(map(share_of_risk, range(1, 1000))) <= PROBES_RISK
+    assert share_of_risk(1) == PROBES_RISK / 2
+    # Routes that follow one another, and what they measure.
+    assert PROBES_RISK + START_RISK + EXACT_RISK + 2 * ROUNDING_RISK <= RISK
 
 
 def test_float32_is_enough_for_a_tolerance_well_above_its_rounding():

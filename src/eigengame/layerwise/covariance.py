@@ -17,7 +17,7 @@ from eigengame.algorithms import Remembered
 from eigengame.linalg.autotune import jit_without_autotune
 from eigengame.linalg.chebyshev import leading_eigenvectors
 from eigengame.solver.covariance import solve_scatter
-from eigengame.solver.goal import RISK, converged_status
+from eigengame.solver.goal import converged_status
 from eigengame.solver.moments import Moments
 from eigengame.solver.options import Options
 from eigengame.solver.outcome import Outcome, Status
@@ -25,6 +25,7 @@ from eigengame.solver.probe_products import probe_error
 from eigengame.solver.probe_sums import ProbeSums
 from eigengame.solver.probes import least_norm
 from eigengame.solver.result import Found, rank_bound, scale_of
+from eigengame.solver.risk import EXACT_RISK
 from eigengame.solver.rounding import unit_roundoff
 from eigengame.solver.scatter import Scatter
 from eigengame.solver.stream import Stream
@@ -138,7 +139,7 @@ def _with_error(matrix: np.ndarray, stream: Stream) -> Scatter:
     draws, images = (np.asarray(one, np.float64) for one in stream.probes[:2])
     seen, seen_error = draws @ matrix - images, probe_error(stream)
     error = float(np.linalg.norm(seen, 2)) + seen_error
-    error /= least_norm(RISK / 2, len(draws))
+    error /= least_norm(EXACT_RISK / 2, len(draws))
     return Scatter(matrix, stream.moments, stream.rows, error, seen, seen_error)
 
 

@@ -19,13 +19,13 @@ import numpy as np
 
 from eigengame._system.threads import in_threads
 from eigengame.solver.frame import large_mean
-from eigengame.solver.goal import RISK
 from eigengame.solver.host_sums import HostSums, draw_sums, parts_for_threads
 from eigengame.solver.largest_eigenvectors import threads_for
 from eigengame.solver.moments import Moments
 from eigengame.solver.passes import Passes
 from eigengame.solver.probes import draw_probes, least_norm
 from eigengame.solver.raw_rows import RawRows
+from eigengame.solver.risk import EXACT_RISK
 from eigengame.solver.rounding import gamma
 from eigengame.solver.scatter import Scatter, growth_about_mean
 
@@ -77,7 +77,7 @@ def _scatter_of(
     matrix = (matrix + matrix.T) / 2
     seen = images - probes @ matrix
     norm = np.linalg.norm(seen, 2) if np.isfinite(seen).all() else math.inf
-    error = float(norm + seen_error) / least_norm(RISK / 2, COUNT)
+    error = float(norm + seen_error) / least_norm(EXACT_RISK / 2, COUNT)
     moments = Moments(
         sums.weight,
         mean if near is None else mean + near,

@@ -21,12 +21,6 @@ from eigengame.solver.rounding import Rounding
 DEVICE_BYTES = 2**30
 """Bytes that rows, players and products may take in float64 on the device of the rows, if it has little memory."""
 
-RISK = 1e-3
-"""Probability that a certificate does not hold."""
-
-ROUNDING_RISK = RISK / 100
-"""The part of it that is left to rounding errors which are measured by random vectors (`float32_products`)."""
-
 
 @dataclass(frozen=True)
 class Goal:
@@ -89,11 +83,6 @@ def converged_status(
         if (found.angle[:determined] <= tol).all()
         else Status.CONVERGED_IN_CLUSTERS
     )
-
-
-def share_of_risk(look: int) -> float:
-    """Return the risk of one draw of probes: 1/2, 1/6, 1/12, ... of what is left to them, which add up to it."""
-    return (RISK - ROUNDING_RISK) / (look * (look + 1))
 
 
 def play_rounding(

@@ -12,11 +12,11 @@ import numpy as np
 from eigengame.linalg.autotune import jit_without_autotune
 from eigengame.linalg.products import full_product
 from eigengame.solver.centred_rows import CentredRows, centred_rows
-from eigengame.solver.goal import RISK
 from eigengame.solver.held_rows import HeldRows
 from eigengame.solver.moments import Moments
 from eigengame.solver.probes import draw_probes, least_norm
 from eigengame.solver.result import total_scatter
+from eigengame.solver.risk import EXACT_RISK
 from eigengame.solver.rounding import OPERATIONS, gamma
 
 COUNT = 8
@@ -43,7 +43,7 @@ class RowGram(NamedTuple):
     sparse : CentredRows or None
         The rows, if they are sparse.
     measured : bool
-        Whether the inner products are in float32 with a measured error, which holds with probability 1 - RISK.
+        Whether the inner products are in float32 with a measured error, which holds but for EXACT_RISK.
     """
 
     matrix: np.ndarray
@@ -116,7 +116,7 @@ def row_gram(
         # Both products are rounded: over features and over rows.
         rounding = gamma(longest + count + 2 * len(matrix) + OPERATIONS) * squares
         known += 2 * rounding * float(np.linalg.norm(random))
-        error += known / least_norm(RISK, COUNT)
+        error += known / least_norm(EXACT_RISK, COUNT)
     if not center:
         scatter = np.maximum(scatter - weight * mean**2, 0)
     moments = Moments(*map(jax.device_put, (np.float64(weight), mean, scatter)))

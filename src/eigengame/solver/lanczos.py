@@ -23,11 +23,12 @@ from eigengame.solver.block_lanczos import FIRST, GROWTH, growing_basis, largest
 from eigengame.solver.certificate import Certificate, certificate, stored
 from eigengame.solver.counted_eigenvalues import SPARE, Count, RitzPairs, counted_eigenvalues
 from eigengame.solver.exact_stream import exact_probes, exact_stream
-from eigengame.solver.goal import RISK, ROUNDING_RISK, converged_status
+from eigengame.solver.goal import converged_status
 from eigengame.solver.outcome import Outcome, Status
 from eigengame.solver.passes import Passes
 from eigengame.solver.plan import Plan
 from eigengame.solver.result import Found, rank_bound, scale_of
+from eigengame.solver.risk import RISK, START_RISK
 from eigengame.solver.ritz import PROBES, KrylovProblem, Measured, Ritz, first_block
 from eigengame.solver.rounding import OPERATIONS, gamma
 from eigengame.solver.routes import LANCZOS
@@ -40,9 +41,6 @@ TOL = 1e-3
 
 NONE = 1e-8
 """Share of the largest variance at which a direction may be rounding: it is not kept."""
-
-START_RISK = ROUNDING_RISK
-"""Risk that is left to the start. A refinement that follows is in float64, where nothing is left to rounding."""
 
 
 def certified_by_lanczos(plan: Plan, passes: Passes, problem: KrylovProblem) -> Found | None:

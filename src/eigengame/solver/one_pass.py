@@ -34,9 +34,9 @@ from eigengame._system.lazy import lazy
 from eigengame.metrics import streak_of
 from eigengame.sharding.gather import any_distributed, gather
 from eigengame.solver.certificate import Certificate
-from eigengame.solver.goal import RISK
 from eigengame.solver.probe_products import probe_error, probe_products
 from eigengame.solver.probes import ProbeImages, least_norm, spectral_norm
+from eigengame.solver.risk import PROBES_RISK, RISK
 from eigengame.solver.stream import Stream, estimate
 
 SHARES = 4
@@ -251,7 +251,7 @@ def one_pass_block(stream: Stream) -> tuple[OnePassBlock, np.ndarray]:
         found.outside,
         found.error,
         found.shares,
-        RISK,
+        PROBES_RISK,
         whole=memory.players.shape[0] == memory.players.shape[1],
     )
     return block, found.tilt

@@ -17,9 +17,10 @@ import numpy as np
 from eigengame.sharding.gather import gather
 from eigengame.solver.certificate import Certificate, certificate
 from eigengame.solver.device_probes import draw_probes, powered
-from eigengame.solver.goal import RISK, Goal, converged_status, share_of_risk
+from eigengame.solver.goal import Goal, converged_status
 from eigengame.solver.outcome import Outcome, Status
 from eigengame.solver.products import Refined, image, improve, measure
+from eigengame.solver.risk import RISK, share_of_risk
 
 PROBES = 16
 """Number of random directions that search for missed ones."""

@@ -36,7 +36,7 @@ from scipy.linalg import eigvalsh
 from eigengame.solver.centred_rows import largest_by_lanczos
 from eigengame.solver.certificate import Certificate, certificate, stored
 from eigengame.solver.exact_stream import exact_probes, exact_stream
-from eigengame.solver.goal import RISK, converged_status
+from eigengame.solver.goal import converged_status
 from eigengame.solver.held_rows import HeldRows
 from eigengame.solver.inner_products import COUNT, RowGram, product, row_gram
 from eigengame.solver.largest_eigenvectors import (
@@ -55,6 +55,7 @@ from eigengame.solver.result import (
     scale_of,
     total_scatter,
 )
+from eigengame.solver.risk import RISK
 from eigengame.solver.rounding import OPERATIONS, UNIT, gamma
 from eigengame.solver.routes import ROW_GRAM
 from eigengame.solver.row_counts import refuse_unless_counted

@@ -17,12 +17,12 @@ import numpy as np
 from eigengame.game.rows import DenseRows
 from eigengame.linalg.autotune import jit_without_autotune
 from eigengame.solver.float64_products import longest_sum
-from eigengame.solver.goal import RISK
 from eigengame.solver.largest_eigenvectors import threads_for
 from eigengame.solver.moments import Moments, batch_moments, merge_moments, no_moments
 from eigengame.solver.passes import Passes, SourcePasses
 from eigengame.solver.probes import least_norm
 from eigengame.solver.raw_rows import RawRows
+from eigengame.solver.risk import EXACT_RISK, RISK
 from eigengame.solver.rounding import OPERATIONS, gamma
 
 
@@ -66,7 +66,7 @@ class Scatter:
         r"""Return bounds on $\|Ev_i\|$ for unit vectors (K, d) that do not depend on the probes, shape (K,)."""
         if self.seen is None:
             return np.full(len(vectors), self.error)
-        least = least_norm(RISK / 2 / len(vectors), self.probes)
+        least = least_norm(EXACT_RISK / 2 / len(vectors), self.probes)
         found = np.linalg.norm(vectors @ self.seen.T, axis=1) + self.seen_error
         return np.minimum(found / least, self.error)
 
