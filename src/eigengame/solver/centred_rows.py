@@ -162,11 +162,11 @@ def _parts(matrix: sparse.csr_array) -> list[sparse.csr_array]:
 
 def centred_rows(held: HeldRows, *, center: bool) -> tuple[CentredRows, Moments]:
     """Return sparse rows about their mean, and the moments of the features."""
-    by_column = held.entries().astype(np.float64)
+    values = held.entries().astype(np.float64)
+    by_column = values.tocsc()
     # A matrix by columns is its transpose by rows: nothing is copied.
     entries = (by_column.data, by_column.indices, by_column.indptr)
     across = sparse.csr_array(entries, shape=by_column.shape[::-1])
-    values = sparse.csr_array(by_column)
     weight = max(held.weight, np.finfo(float).tiny)
     mean = across @ held.roots / weight
     squares = np.bincount(values.indices, values.data**2, minlength=values.shape[1])

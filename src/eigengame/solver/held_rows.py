@@ -90,8 +90,8 @@ class HeldRows:
         """Whether rows are sparse."""
         return self._entries is not None
 
-    def entries(self) -> sparse.csc_array:
-        """Return all sparse rows in float64, multiplied by the roots of their weights."""
+    def entries(self) -> sparse.csr_array:
+        """Return all sparse rows, multiplied by the roots of their weights."""
         assert self._entries is not None
         return self._entries
 
@@ -154,16 +154,17 @@ class HeldRows:
         return found[0] if len(found) == 1 else jnp.concatenate(found)
 
 
-def _joined(parts: list[SparseRows | CSRRows], width: int) -> sparse.csc_array:
-    """Return all sparse rows, multiplied by the roots of their weights, as one array that is sliced by columns."""
+def _joined(parts: list[SparseRows | CSRRows], width: int) -> sparse.csr_array:
+    """Return all sparse rows, multiplied by the roots of their weights, as one array without duplicate entries."""
     blocks = [
-        part.values if isinstance(part, CSRRows) else _scattered(part, width) for part in parts
+        part.values if isinstance(part, CSRRows) else _compressed(part, width) for part in parts
     ]
-    return sparse.vstack(blocks, format="csc")
+    return sparse.vstack(blocks, format="csr")
 
 
-def _scattered(part: SparseRows, width: int) -> sparse.coo_array:
-    """Return rows in coordinate format, multiplied by the roots of their weights."""
+def _compressed(part: SparseRows, width: int) -> sparse.csr_array:
+    """Return rows in compressed format, multiplied by the roots of their weights."""
     row, column = np.asarray(part.row), np.asarray(part.column)
     entries = np.asarray(part.entries) * np.sqrt(np.asarray(part.weights))[row]
-    return sparse.coo_array((entries, (row, column)), shape=(len(part.weights), width))
+    found = sparse.coo_array((entries, (row, column)), shape=(len(part.weights), width))
+    return sparse.csr_array(found)
