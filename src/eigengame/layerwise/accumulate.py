@@ -16,7 +16,7 @@ import numpy as np
 from eigengame.algorithms import Remembered
 from eigengame.algorithms.remembered import RememberedState
 from eigengame.game.rows import DenseRows
-from eigengame.linalg.autotune import jit_without_autotune
+from eigengame.linalg.quick_jit import quick_jit
 from eigengame.sharding.placement import ONE_DEVICE
 from eigengame.solver.moments import Moments, batch_moments, merge_moments, no_moments
 from eigengame.solver.probe_sums import ProbeSums, add_batch, no_sums
@@ -79,7 +79,7 @@ def add_rows(game: Remembered, sums: Sums, values: jax.Array, roots: jax.Array) 
         return _add_rows(game, sums, values, roots)
 
 
-@partial(jit_without_autotune, static_argnums=0)
+@partial(quick_jit, static_argnums=0)
 def _add_rows(game: Remembered, sums: Sums, values: jax.Array, roots: jax.Array) -> Sums:
     """Return the sums after one block.
 

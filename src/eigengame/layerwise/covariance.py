@@ -14,8 +14,8 @@ import jax
 import numpy as np
 
 from eigengame.algorithms import Remembered
-from eigengame.linalg.autotune import jit_without_autotune
 from eigengame.linalg.chebyshev import leading_eigenvectors
+from eigengame.linalg.quick_jit import quick_jit
 from eigengame.solver.covariance import solve_scatter
 from eigengame.solver.goal import converged_status
 from eigengame.solver.moments import Moments
@@ -58,7 +58,7 @@ def eigenvectors_on_device(
     return np.asarray(leading_eigenvectors(centred, start, players)[1])
 
 
-@jit_without_autotune
+@quick_jit
 def _centred(matrices: jax.Array, weights: jax.Array, means: jax.Array) -> jax.Array:
     """Return the scatter matrices about their means, symmetric."""
     centred = matrices - weights[:, None, None] * means[:, :, None] * means[:, None, :]

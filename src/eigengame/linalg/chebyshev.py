@@ -15,8 +15,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from eigengame.linalg.autotune import jit_without_autotune
 from eigengame.linalg.orthonormal import unit_rows
+from eigengame.linalg.quick_jit import quick_jit
 
 MOST_FILTERS = 24
 """Largest number of filters."""
@@ -96,14 +96,14 @@ def _multiply(left: jax.Array, right: jax.Array) -> jax.Array:
     return jnp.matmul(left, right, precision=jax.lax.Precision.HIGHEST)
 
 
-@jit_without_autotune
+@quick_jit
 def _images(matrices: jax.Array, vectors: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Return the products of vectors with their matrices (L, K, d), and their inner products (L, K, K)."""
     images = _multiply(vectors, matrices)
     return images, _multiply(images, vectors.mT)
 
 
-@partial(jit_without_autotune, static_argnums=4)
+@partial(quick_jit, static_argnums=4)
 def _rotated(
     vectors: jax.Array, images: jax.Array, turn: jax.Array, values: jax.Array, k: int
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
@@ -116,7 +116,7 @@ def _rotated(
     return vectors, images, jnp.max(jnp.where(residual > floor, residual / gap, 0), axis=1)
 
 
-@jit_without_autotune
+@quick_jit
 def _filtered(
     matrices: jax.Array, vectors: jax.Array, images: jax.Array, values: jax.Array, degree: int
 ) -> jax.Array:
@@ -137,7 +137,7 @@ def _filtered(
     return jax.vmap(unit_rows)(jax.lax.fori_loop(1, degree, further, (vectors, one, first))[1])
 
 
-@jit_without_autotune
+@quick_jit
 def _by_cholesky(rows: jax.Array) -> jax.Array:
     """Orthonormalise unit rows (L, K, d) by two Cholesky factors of their overlaps; NaN if they are dependent."""
     for _ in range(2):
@@ -146,7 +146,7 @@ def _by_cholesky(rows: jax.Array) -> jax.Array:
     return rows
 
 
-@jit_without_autotune
+@quick_jit
 def _by_qr(rows: jax.Array) -> jax.Array:
     """Orthonormalise rows (L, K, d) by QR factorisations."""
     return jnp.linalg.qr(rows.mT)[0].mT

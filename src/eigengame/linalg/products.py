@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from eigengame.linalg.autotune import jit_without_autotune
 from eigengame.linalg.library import host_product
+from eigengame.linalg.quick_jit import quick_jit
 
 
 def full_product(left: jax.Array, right: jax.Array) -> jax.Array:
@@ -77,5 +77,5 @@ def row_product(left: jax.Array, right: jax.Array) -> jax.Array:
     return total if whole == m else total + full_product(left[whole:].T, right[whole:])
 
 
-measured_product = jit_without_autotune(long_product)
+measured_product = quick_jit(long_product)
 """`long_product`, compiled, for measurements between passes."""

@@ -21,9 +21,9 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.optimize import brentq
 
-from eigengame.linalg.autotune import jit_without_autotune
 from eigengame.linalg.orthonormal import norms
 from eigengame.linalg.products import full_product, measured_product
+from eigengame.linalg.quick_jit import quick_jit
 from eigengame.sharding.gather import gather
 from eigengame.solver.probes import STREAM, least_norm
 
@@ -138,7 +138,7 @@ def outside(directions: Any, players: Any) -> Any:
     return directions
 
 
-@jit_without_autotune
+@quick_jit
 def _outside_there(directions: jax.Array, players: jax.Array) -> jax.Array:
     """On-device version of `outside`."""
     for _ in range(2):
@@ -161,7 +161,7 @@ def _scaled(directions: Any, logs: np.ndarray) -> tuple[Any, np.ndarray]:
         return unit, logs + np.log(gather(lengths).astype(np.float64))
 
 
-@jit_without_autotune
+@quick_jit
 def _unit_there(directions: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Return unit rows, zero rows as they are, and the lengths they had."""
     lengths = norms(directions)

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from eigengame.game.rows import DenseRows
-from eigengame.linalg.autotune import jit_without_autotune
+from eigengame.linalg.quick_jit import quick_jit
 from eigengame.sharding.placement import Placement
 from eigengame.solver.frame import Frame
 from eigengame.sources import Source
@@ -67,7 +67,7 @@ def _origin(frame: Frame, d: int, dtype: Any) -> np.ndarray:
     return np.zeros(d, dtype) if frame.origin is None else frame.origin.astype(dtype)
 
 
-@partial(jit_without_autotune, static_argnums=(3, 4, 5))
+@partial(quick_jit, static_argnums=(3, 4, 5))
 def _ready(
     values: jax.Array,
     roots: jax.Array,

@@ -20,9 +20,9 @@ import numpy as np
 from eigengame.game.csr_rows import CSRRows
 from eigengame.game.rows import DenseRows
 from eigengame.game.sparse_rows import SparseRows
-from eigengame.linalg.autotune import jit_without_autotune
 from eigengame.linalg.library import library_of
 from eigengame.linalg.products import row_product
+from eigengame.linalg.quick_jit import quick_jit
 from eigengame.sharding.gather import gather
 from eigengame.solver.host_arrays import on_host
 from eigengame.solver.passes import Passes
@@ -163,7 +163,7 @@ def _add(
     return _accumulate(rows, block, level, tuple(sums)), batches + 1
 
 
-@jit_without_autotune
+@quick_jit
 def _accumulate(
     rows: Any, block: jax.Array, level: jax.Array | None, carry: tuple[jax.Array, ...]
 ) -> tuple[jax.Array, ...]:

@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from eigengame.linalg.autotune import jit_without_autotune
 from eigengame.linalg.products import full_product
+from eigengame.linalg.quick_jit import quick_jit
 from eigengame.solver.centred_rows import CentredRows, centred_rows
 from eigengame.solver.held_rows import HeldRows
 from eigengame.solver.moments import Moments
@@ -136,4 +136,4 @@ def product(left: Any, right: Any) -> Any:
     return left @ right if isinstance(left, np.ndarray) else _product_there(left, right)
 
 
-_product_there = jit_without_autotune(full_product)
+_product_there = quick_jit(full_product)

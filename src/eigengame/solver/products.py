@@ -17,9 +17,9 @@ from scipy.linalg import eigh
 
 from eigengame.game.csr_rows import CSRRows
 from eigengame.game.krylov_round import residual_directions
-from eigengame.linalg.autotune import jit_without_autotune
 from eigengame.linalg.orthonormal import orthonormalise
 from eigengame.linalg.products import full_product, long_product, measured_product, row_product
+from eigengame.linalg.quick_jit import quick_jit
 from eigengame.sharding.gather import gather
 from eigengame.solver.host_arrays import on_host
 from eigengame.solver.passes import Passes
@@ -80,13 +80,13 @@ def _image_on_host(passes: Passes, block: Any, mean: jax.Array | None, task: str
     return np.ascontiguousarray(found)
 
 
-@jit_without_autotune
+@quick_jit
 def _level(mean: jax.Array, block: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Return the scores of the mean, shape (1, K), and zeros for the sums of scores about it, (K, 1)."""
     return long_product(mean[None, :], block), jnp.zeros((len(block), 1), block.dtype)
 
 
-@jit_without_autotune
+@quick_jit
 def _about(mean: jax.Array, total: jax.Array, sums: jax.Array) -> jax.Array:
     """Return the sum of directions of centred scores, with the mean of the rows removed."""
     return total - sums * mean[None, :]
@@ -122,8 +122,8 @@ def _add_centred_product(
     return rows.add_directions(total, scores), sums + row_product(scores, constant)
 
 
-_accumulate = jit_without_autotune(_add_product)
-_accumulate_centred = jit_without_autotune(_add_centred_product)
+_accumulate = quick_jit(_add_product)
+_accumulate_centred = quick_jit(_add_centred_product)
 
 
 def measure(passes: Passes, players: jax.Array, mean: jax.Array | None) -> Refined:
@@ -144,7 +144,7 @@ def improve(passes: Passes, now: Refined, mean: jax.Array | None) -> Refined:
     return _rayleigh_ritz(space, players.shape[0])
 
 
-@jit_without_autotune
+@quick_jit
 def _fresh(players: jax.Array, images: jax.Array) -> jax.Array:
     """Return the residual directions."""
     return residual_directions(players, images, long_product(players, images))
@@ -196,7 +196,7 @@ def _combine(coefficients: np.ndarray, space: Imaged) -> Imaged:
     return _combined(jnp.asarray(coefficients, space.directions.dtype), space)
 
 
-@jit_without_autotune
+@quick_jit
 def _combined(turn: jax.Array, space: Imaged) -> Imaged:
     """Compiled part of `_combine`."""
     return Imaged(full_product(turn, space.directions), full_product(turn, space.images))

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from eigengame.game.rows import DenseRows
-from eigengame.linalg.autotune import jit_without_autotune
+from eigengame.linalg.quick_jit import quick_jit
 from eigengame.solver.float64_products import longest_sum
 from eigengame.solver.largest_eigenvectors import threads_for
 from eigengame.solver.moments import Moments, batch_moments, merge_moments, no_moments
@@ -131,7 +131,7 @@ def _add_on_host(carry: Any, rows: RawRows, count: int) -> Any:
     return total + product, merge_moments(moments, own), seen + count, batches + 1
 
 
-@jit_without_autotune
+@quick_jit
 def _accumulate(
     rows: RawRows | DenseRows, total: jax.Array, moments: Moments
 ) -> tuple[jax.Array, Moments]:

@@ -12,9 +12,9 @@ import numpy as np
 from scipy.linalg import eigh
 
 from eigengame.game.sphere import project_tangent
-from eigengame.linalg.autotune import jit_without_autotune
 from eigengame.linalg.orthonormal import safe_norms
 from eigengame.linalg.products import full_product, long_product, measured_product
+from eigengame.linalg.quick_jit import quick_jit
 from eigengame.sharding.gather import gather, is_distributed
 
 LARGE = 2**25
@@ -95,7 +95,7 @@ def _small(
     return gram, turn, tilt, product.T @ turn @ turn
 
 
-@jit_without_autotune
+@quick_jit
 def _couplings_on_device(
     v: jax.Array, mv: jax.Array, inside: jax.Array, steps: jax.Array
 ) -> tuple[jax.Array, jax.Array]:

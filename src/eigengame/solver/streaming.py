@@ -22,10 +22,10 @@ from eigengame.algorithms.remembered import RememberedState
 from eigengame.game.csr_rows import CSRRows
 from eigengame.game.rows import DenseRows
 from eigengame.linalg import offload
-from eigengame.linalg.autotune import jit_without_autotune
 from eigengame.linalg.offload import ON_HOST
 from eigengame.linalg.orthonormal import reorthonormalise, whiten
 from eigengame.linalg.products import full_product
+from eigengame.linalg.quick_jit import quick_jit
 from eigengame.linalg.wide import overlaps_of
 from eigengame.sharding.placement import ONE_DEVICE, Placement
 from eigengame.solver.host_arrays import on_device, on_host
@@ -133,7 +133,7 @@ def play_batch(
     return state, kept_moments(moments, placement), probes, game.components(state)
 
 
-_step = jit_without_autotune(play_batch, static_argnums=(0, 1))
+_step = quick_jit(play_batch, static_argnums=(0, 1))
 """`play_batch`, compiled once for each shape."""
 
 
@@ -190,7 +190,7 @@ def _begin_with_overlaps(
     return begun._replace(state=state, moments=moments, overlaps=overlaps, probes=sums)
 
 
-@partial(jit_without_autotune, static_argnums=(0, 1, 2, 3))
+@partial(quick_jit, static_argnums=(0, 1, 2, 3))
 def _draw_on_device(game: Remembered, k: int, d: int, dtype: Any, seed: int) -> RememberedState:
     """Return an empty memory with random orthonormal players; draws are nearly orthogonal, since d is large."""
     draws = jax.random.normal(jax.random.key(seed), (game.players_for(k, d), d), dtype)
@@ -220,7 +220,7 @@ def take_with_overlaps(
     return _after(stream, state, moments, count, lambda: game.components(state), overlaps)
 
 
-@partial(jit_without_autotune, static_argnums=3)
+@partial(quick_jit, static_argnums=3)
 def _add_probes(probes: ProbeSums, rows: DenseRows, moments: Moments, center: bool) -> ProbeSums:
     """Return the sums of the probes after one batch."""
     return add_batch(probes, rows, moments, batch_moments(rows), center=center)
@@ -282,8 +282,8 @@ def _end_with_overlaps(stream: Stream, orthonormalise: Callable[[Any], Any]) -> 
     return stream._replace(state=stream.state._replace(memory=memory), overlaps=None)
 
 
-_reorthonormalise = jit_without_autotune(reorthonormalise)
-_overlaps = jit_without_autotune(overlaps_of)
+_reorthonormalise = quick_jit(reorthonormalise)
+_overlaps = quick_jit(overlaps_of)
 
 
 class Mode(NamedTuple):
