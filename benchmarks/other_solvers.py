@@ -178,13 +178,15 @@ def xeofs_eof(data: Any, k: int, batch: int, seed: int) -> Found:
 
     if scipy.sparse.issparse(data):
         raise Declined("needs dense rows")
-    rows = xarray.DataArray(data, dims=("sample", "feature"))
+    # It needs coordinates, and has uses of its own for the names "sample" and "feature".
+    along = {"time": np.arange(data.shape[0]), "place": np.arange(data.shape[1])}
+    rows = xarray.DataArray(data, coords=along, dims=tuple(along))
     if isinstance(data, np.memmap):
-        rows = rows.chunk({"sample": max(batch, k + 10)})
+        rows = rows.chunk({"time": max(batch, k + 10)})
     model = xeofs.single.EOF(n_modes=k, center=True, check_nans=False, random_state=seed)
     with dask.config.set(scheduler="threads", num_workers=threads_allowed()):
-        model.fit(rows, dim="sample")
-        found = model.components().transpose("mode", "feature").values
+        model.fit(rows, dim="time")
+        found = model.components().transpose("mode", "place").values
     return Found(np.asarray(found), None)
 
 

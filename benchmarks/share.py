@@ -25,6 +25,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks.gemm import gemm_rate
 from eigengame.algorithms import Remembered
 from eigengame.game.rows import DenseRows
+from eigengame.sharding.placement import ONE_DEVICE
 from eigengame.solver import streaming
 
 SHAPES = ((60000, 784, 1024, 16), (100000, 4096, 1024, 32))
@@ -53,7 +54,8 @@ def measure(d: int, m: int, k: int) -> tuple[Share, int]:
         for _ in range(5):
             now = streaming.take(game, now, rows, m)
         jax.block_until_ready(now.state)
-        program = streaming._step.lower(game, rows, now.state, now.moments).compile().as_text()
+        step = streaming._step.lower(game, ONE_DEVICE, rows, now.state, now.moments, now.probes)
+        program = step.compile().as_text()
         with jax.profiler.trace(folder, create_perfetto_trace=False):
             began = time.perf_counter()
             for _ in range(UPDATES):

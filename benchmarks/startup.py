@@ -42,7 +42,7 @@ def first_fit(folder: str) -> tuple[float, float, int]:
         check=True,
         capture_output=True,
         text=True,
-        env=os.environ | {"JAX_PLATFORMS": "cpu"},
+        env=os.environ | {"JAX_PLATFORMS": "cpu", "EIGENGAME_CACHE": "on" if folder else "off"},
     )
     first, later, programs = json.loads(completed.stdout)
     return float(first), float(later), int(programs)

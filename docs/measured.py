@@ -25,6 +25,7 @@ PAGES = {
 }
 """The pages, with the names of their tables."""
 SOLVERS = {
+    "eigengame-auto": "**EigenGamePCA**, by default: certified within 0.05 rad",
     "eigengame": "**EigenGamePCA**, one pass",
     "eigengame-refined": "**EigenGamePCA**, certified within π/32",
     "sklearn-randomized": "scikit-learn `PCA`, randomized",
@@ -35,7 +36,9 @@ SOLVERS = {
     "torch-8": "`torch.pca_lowrank`, 8 iterations",
     "dask": "Dask `svd_compressed`",
     "lobpcg": "SciPy `lobpcg`",
+    "block-krylov-4": "block Krylov, 4 passes",
     "block-krylov": "block Krylov, 6 passes",
+    "nystrom-krylov": "block Krylov with a Nystrom finish, 4 passes",
 }
 """Solvers in the table, with their names there."""
 DATA = {

@@ -102,6 +102,31 @@ def test_compare_rejects_other_features(run, data, model):
     assert (done.code, "12 features" in done.err, "3: give" in done.err) == (1, True, True)
 
 
+def named(x, names, path):
+    pandas = pytest.importorskip("pandas")
+    pca = EigenGamePCA(K, random_state=0).fit(pandas.DataFrame(x, columns=names))
+    pca.save(path)
+
+
+def test_compare_aligns_features_by_name(run, x):
+    """The order of the columns was ignored: the same data seemed to have other components."""
+    names = [f"gene{i}" for i in range(x.shape[1])]
+    named(x, names, "one.safetensors")
+    named(x[:, ::-1], names[::-1], "turned.safetensors")
+    facts = json.loads(run("compare", "one.safetensors", "turned.safetensors", "--json").out)
+    assert max(facts["angle"]) < 1e-6
+    named(x, ["other", *names[1:]], "other.safetensors")
+    done = run("compare", "one.safetensors", "other.safetensors")
+    assert (done.code, "different features" in done.err) == (1, True)
+
+
+def test_compare_warns_if_the_order_of_features_cannot_be_checked(run, x, model):
+    named(x, [f"gene{i}" for i in range(x.shape[1])], "named.safetensors")
+    done = run("compare", model, "named.safetensors")
+    assert done.code == 0
+    assert "the order of features cannot be checked" in done.err
+
+
 def test_algorithms_lists_the_registry_auto_and_exact(run):
     facts = json.loads(run("algorithms", "--json").out)["algorithms"]
     assert set(facts) == {"auto", "exact", *REGISTRY}

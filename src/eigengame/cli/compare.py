@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
+
 from eigengame.cli.errors import handle_errors, import_jax
 from eigengame.cli.options import Json, ModelFile
 from eigengame.cli.output import print_json, print_table
@@ -17,13 +20,14 @@ def compare(first: ModelFile, second: ModelFile, json: Json = False) -> None:
     """Compare two models: angles between matching components, and principal angles between their subspaces.
 
     Each component of the first model is matched with one of the second. If one model has more components, its last
-    ones are ignored. Principal angles do not depend on the order of the components, nor on the choice of components
-    within a subspace.
+    ones are ignored. Features are aligned by name if both models have feature names. Principal angles do not depend
+    on the order of the components, nor on the choice of components within a subspace.
     """
     import numpy as np
 
     import_jax()
     from eigengame import EigenGamePCA, metrics
+    from eigengame.estimator.merging import common_features
 
     one, other = EigenGamePCA.load(first), EigenGamePCA.load(second)
     if one.n_features_in_ != other.n_features_in_:
@@ -31,8 +35,17 @@ def compare(first: ModelFile, second: ModelFile, json: Json = False) -> None:
             f"{first} has {one.n_features_in_} features and {second} {other.n_features_in_}: "
             "give models of the same features."
         )
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        try:
+            _, columns = common_features(one, other)
+        except ValueError as error:
+            raise ValueError(f"{first} and {second} cannot be compared: {error}") from None
+    for warning in caught:
+        print(f"Warning: {first} and {second}: {warning.message}", file=sys.stderr)
     k = min(one.n_components_, other.n_components_)
     truth, players = (np.asarray(model.components_[:k], np.float64) for model in (one, other))
+    players = players if columns is None else players[:, columns]
     order = metrics.match(players, truth)
     angles = metrics.angular_error(players[order], truth)
     principal = metrics.principal_angles(truth, players)

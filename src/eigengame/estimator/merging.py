@@ -15,9 +15,21 @@ from eigengame.solver import stream as streams
 from eigengame.solver.options import Options
 from eigengame.solver.result import Result, result_of
 from eigengame.solver.solve import found_in_stream
+from eigengame.sources._alleles import refuse_other_alleles
 
 SHOWN = 5
 """Number of names that an error message lists."""
+
+KEPT = (
+    "n_features_in_",
+    "_alleles",
+    "_positions",
+    "_layer",
+    "_began",
+    "_preparation",
+    "_sklearn_output_config",
+)
+"""Attributes that a merged estimator has of the first one."""
 
 
 def merge_results(one: Result, other: Result, order: np.ndarray | None) -> Result:
@@ -44,6 +56,25 @@ def merge_results(one: Result, other: Result, order: np.ndarray | None) -> Resul
     theirs = streams.reframed(theirs, frame, one.frame)
     merged = streams.merge(options.game(), mine, theirs)
     return result_of(found_in_stream(merged, options), options, one.frame)
+
+
+def common_features(one: Any, other: Any) -> tuple[Any, np.ndarray | None]:
+    """Return the feature names of two fitted estimators, and the order of the other's features if it differs.
+
+    Raises ValueError if their features are different, and warns if only one has names.
+    """
+    refuse_other_layers(one.layers_, other.layers_)
+    if one._alleles is not None and other._alleles is not None:
+        refuse_other_alleles(
+            "other",
+            other.feature_names_in_,
+            other._alleles,
+            one.feature_names_in_,
+            one._alleles,
+            "of self",
+        )
+    names = (getattr(model, "feature_names_in_", None) for model in (one, other))
+    return merged_names(*names)
 
 
 def refuse_other_options(one: Options, other: Options) -> None:
@@ -110,7 +141,7 @@ def merged_names(
             f"{which} was fitted without feature names, so the order of features cannot be checked: it is "
             "assumed to be the same in both.",
             UserWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
     return theirs if mine is None else mine, None
 

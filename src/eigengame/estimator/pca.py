@@ -32,30 +32,18 @@ from eigengame.preparation import preparation_of
 from eigengame.progress import watchers_of
 from eigengame.sharding.placement import ONE_DEVICE
 from eigengame.solver import parameters
-from eigengame.solver import stream as streams
 from eigengame.solver.certificate import Certificate
 from eigengame.solver.certify import certify_model
+from eigengame.solver.continue_stream import continue_stream
 from eigengame.solver.events import Watcher, call
-from eigengame.solver.fit import (
-    Executor,
-    LocalExecutor,
-    batches_of,
-    fit_all,
-    fit_components,
-    fit_share,
-)
+from eigengame.solver.fit import Executor, LocalExecutor, fit_all, fit_components, fit_share
 from eigengame.solver.forgetting import certified_weights
 from eigengame.solver.half_precision import warn_if_mean_dominates, with_rounding
 from eigengame.solver.options import Options, limits
-from eigengame.solver.passes import SourcePasses
-from eigengame.solver.plan import make_plan
 from eigengame.solver.problem import Problem
-from eigengame.solver.result import Result, result_of, stream_frame, stream_in
-from eigengame.solver.row_counts import refuse_unless_counted, warn_if_rounded_away
-from eigengame.solver.solve import found_in_stream
-from eigengame.solver.streaming import begin, one_pass
+from eigengame.solver.result import Result
+from eigengame.solver.row_counts import refuse_unless_counted
 from eigengame.sources import Source
-from eigengame.sources._alleles import refuse_other_alleles
 from eigengame.sources._folders import folders_of
 
 
@@ -311,40 +299,10 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
             refuse_prepared(self, source)
         weights = checked_weights(source, sample_weight)
         options, k = self._begin(source) if before is None else before.stream_size()
-        # Each row is played once, and nothing is judged before the stream ends.
-        options = replace(options, passes=1, tol=None, automatic=False)
-        source, d = in_precision(source, options.dtype), source.shape[1]
-        n = source.shape[0]
+        source = in_precision(source, options.dtype)
+        problem = Problem(source, options, weights, "remembered", self.batch_size, self.mesh)
         with precision(options.dtype):
-            # Always with weights, so that batches of all lengths share their compilations.
-            weights = np.ones(n) if weights is None and n else weights
-            fixed = replace(options, extra=options.players(k, d) - k)
-            problem = Problem(source, fixed, weights, "remembered", self.batch_size, self.mesh)
-            plan = make_plan(
-                problem,
-                k,
-                # Not the rows of this batch: each number would have a shape, and a compilation, of its own.
-                rows=None,
-                ragged=n or 1024,
-                placement=ONE_DEVICE if self.mesh is None else None,
-                frame=None if before is None else stream_frame(before),
-            )
-            frame, game = plan.frame, plan.game()
-            assert frame is not None
-            if before is None:
-                stream = begin(game, k, d, options.dtype, options.seed, plan.placement, plan.probes)
-            else:
-                stream = streams.placed(game, stream_in(before, frame), plan.placement)
-            passes = SourcePasses(replace(batches_of(problem, plan), ragged=True))
-            stream = one_pass(game, passes, stream)
-            passes.refuse_unless_finite(stream.moments.scatter)
-            total = stream.moments.weight
-            refuse_unless_counted(source.name, stream.rows, total)
-            if weights is not None:
-                warn_if_rounded_away(source.name, float(weights.sum()), total, options.dtype)
-            stream = streams.gathered(stream, d, plan.placement)
-            result = result_of(found_in_stream(stream, options), options, frame)
-            attributes = attributes_of(with_rounding(result, source))
+            attributes = attributes_of(continue_stream(problem, k, before))
         ids = sample_ids(source)
         attributes["sample_ids_"] = ids if first else joined_ids(self.sample_ids_, ids)
         if first:
@@ -399,29 +357,9 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
         merging.refuse_other_options(mine.options, theirs.options)
         merging.refuse_other_sizes(mine, theirs)
         merging.refuse_other_preparation(self._preparation, other._preparation)
-        merging.refuse_other_layers(self.layers_, other.layers_)
-        if self._alleles is not None and other._alleles is not None:
-            refuse_other_alleles(
-                "other",
-                other.feature_names_in_,
-                other._alleles,
-                self.feature_names_in_,
-                self._alleles,
-                "of self",
-            )
-        names, order = merging.merged_names(
-            *(getattr(one, "feature_names_in_", None) for one in (self, other))
-        )
+        names, order = merging.common_features(self, other)
         merged = type(self)(**self.get_params(deep=False))
-        for name in (
-            "n_features_in_",
-            "_alleles",
-            "_positions",
-            "_layer",
-            "_began",
-            "_preparation",
-            "_sklearn_output_config",
-        ):
+        for name in merging.KEPT:
             if hasattr(self, name):
                 setattr(merged, name, getattr(self, name))
         if names is not None:

@@ -59,7 +59,7 @@ def warn_if_rounded_away(name: str, added: float, total: Any, dtype: Any) -> Non
             f"{name} has {share:.1e} of the weight of all rows so far, which {np.dtype(dtype)} rounds away: give "
             "larger batches, start the stream with dtype='float64', or use forget below 1.",
             PrecisionWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
 
 
