@@ -4,8 +4,8 @@
 
 Ratios are to the fastest fit of eigengame whose components are all within pi/32, if there is one. A peer that had
 no time for a second run is compared by its first. The limit is the time of the plain products of one pass of that
-fit, at the rate of products of the same shapes on the same cores. A peer that failed, declined or took too long has a
-line with the reason; so has one that was not run.
+fit, at the rate of products of the same shapes on the same cores. A peer that failed, declined or took too long has
+a line with the reason; so has one that was not run.
 """
 
 from __future__ import annotations
