@@ -26,8 +26,8 @@ PAGES = {
 """The pages, with the names of their tables."""
 SOLVERS = {
     "eigengame-auto": "**EigenGamePCA**, by default: certified within 0.05 rad",
-    "eigengame": "**EigenGamePCA**, one pass",
-    "eigengame-refined": "**EigenGamePCA**, certified within π/32",
+    "eigengame": "**EigenGamePCA**, the game, one pass",
+    "eigengame-refined": "**EigenGamePCA**, the game, certified within π/32",
     "sklearn-randomized": "scikit-learn `PCA`, randomized",
     "sklearn-covariance": "scikit-learn `PCA`, covariance_eigh",
     "sklearn-arpack": "scikit-learn `PCA`, arpack",

@@ -214,3 +214,12 @@ def test_a_fit_of_small_data_compiles_nothing(shape, route):
     command = [sys.executable, "-c", COMPILES.format(shape=shape)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == f"{route};[]"
+
+
+def test_a_stream_with_a_tolerance_takes_one_pass():
+    """It failed once the whole stream had been read."""
+    x = rows(400, 30, power=1.0)
+    parts = (x[begin : begin + 100] for begin in range(0, 400, 100))
+    with pytest.warns(UncertifiedWarning):
+        pca = EigenGamePCA(4, algorithm="remembered", tol=1e-9, random_state=0).fit(parts)
+    assert (pca.n_passes_, pca.tol_) == (1, 1e-9)

@@ -16,7 +16,7 @@ EXAMPLES = (
 CHOICES = {
     "auto": (
         "Exact if that is cheaper, because there are few features or few rows, or if the game does not certify all "
-        "components; else remembered, or Lanczos' method for sparse rows."
+        "components; else Lanczos' method for rows in memory, or remembered."
     ),
     "exact": (
         "Eigenproblem of the covariance matrix (route `covariance`) or of the inner products of all rows (route "

@@ -84,7 +84,7 @@ class EstimatorOptions:
         _option(
             callback=_check_number,
             metavar="NUMBER",
-            help="Players beside those of the components, or auto; more of them improve accuracy and bounds.",
+            help="Players in addition to those of the components, or auto; more improve accuracy and bounds.",
         ),
     ] = "auto"
     probes: Annotated[
@@ -100,7 +100,7 @@ class EstimatorOptions:
         _option(
             callback=_check_batch_size,
             metavar="NUMBER",
-            help="Most passes over the data; after the first, components are refined and measured. "
+            help="Largest number of passes over the data; after the first, components are refined and measured. "
             "auto: 16, or 30 with a number for --tol, or 1 with --tol none.",
         ),
     ] = "auto"

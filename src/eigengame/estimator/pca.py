@@ -66,9 +66,10 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
         and Lanczos' method for other rows in memory, as `outcome_` shows; or any name of
         `eigengame.algorithms.REGISTRY`.
     batch_size : int or "auto"
-        Rows of a batch.
+        Rows of a batch. "auto" is up to 4096 for dense rows on a CPU, fewer for wide ones.
     extra : int or "auto"
-        Number of players beyond `n_components`.
+        Number of players beyond `n_components`, which make components and bounds more accurate. "auto" is 1.5
+        times `n_components`, at least 8; fewer if the data is one batch.
     rounds : int or "auto"
         Rounds for each batch.
     probes : int or "auto"

@@ -87,8 +87,7 @@ def limits(
     """
     if tol is None or not certified:
         return 1 if isinstance(passes, str) else int(passes), None
-    if isinstance(tol, str):
-        # One pass over a stream is judged by the same angle.
-        most = AUTO_PASSES if isinstance(passes, str) else int(passes)
-        return most if again else 1, AUTO_TOL
-    return MAX_PASSES if isinstance(passes, str) else int(passes), float(tol)
+    most, angle = (AUTO_PASSES, AUTO_TOL) if isinstance(tol, str) else (MAX_PASSES, float(tol))
+    most = most if isinstance(passes, str) else int(passes)
+    # One pass over a stream is judged by the same angle.
+    return most if again else 1, angle

@@ -185,8 +185,8 @@ class SourcePasses(Passes):
         """
         if self.record.made and not self.source.again:
             raise ValueError(
-                f"{self.source.name} can be read once, but a second pass is needed: use passes=1 and no tol, or "
-                "data that can be read again."
+                f"{self.source.name} can be read once, but a second pass is needed: give passes=1, or data "
+                "that can be read again."
             )
         number = self.record.made
         self.record.made += 1
