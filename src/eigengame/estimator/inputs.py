@@ -29,6 +29,9 @@ from eigengame.sources.device_array import DeviceArray, on_device
 from eigengame.sources.iterators import tensor_to_numpy
 from eigengame.sources.sparse import checked_csr
 
+MOST_WEIGHT = 2.0**80
+"""Largest number that the largest weight may be, and the inverse of the smallest one."""
+
 SMALL = 2**18
 """Largest size of data that is fitted in float64, at negligible cost."""
 
@@ -248,6 +251,12 @@ def checked_weights(source: Source, sample_weight: Any) -> np.ndarray | None:
         first = int((weights < 0).argmax())
         raise ValueError(
             f"sample_weight[{first}] is {weights[first]}: weights must not be negative."
+        )
+    largest = float(weights.max(initial=0))
+    if largest > 0 and not 1 / MOST_WEIGHT <= largest <= MOST_WEIGHT:
+        raise ValueError(
+            f"the largest sample_weight is {largest:.1g}, and squares of sums may be out of the range of numbers: "
+            f"multiply all weights by {1 / largest:.0g}, which changes no component."
         )
     return weights
 

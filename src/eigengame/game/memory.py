@@ -78,7 +78,21 @@ def merge_memories(one: Memory, other: Memory, xp: Any = jnp) -> Memory:
         len(one.strengths),
         xp,
     )
-    return Memory(players, sizes**2, one.mean + share * step, total)
+    mean = common_mean(one.mean, one.weight, other.mean, other.weight)
+    return Memory(players, sizes**2, mean, total)
+
+
+def common_mean(one: Any, weight: Any, other: Any, other_weight: Any) -> Any:
+    """Return the mean (d,) of two sets of rows from their means and weights.
+
+    It is a step from the mean of the heavier set. That of a light one may be far away, and would be rounded in
+    proportion to its size.
+    """
+    total = weight + other_weight
+    xp = library_of(total)
+    safe, step = xp.where(total > 0, total, 1), other - one
+    from_one, from_other = one + (other_weight / safe) * step, other - (weight / safe) * step
+    return xp.where(other_weight <= weight, from_one, from_other)
 
 
 class Centring(NamedTuple):
@@ -205,8 +219,8 @@ class RememberedRows:
         total = memory.weight + self.weight
         if self.centring is None:
             return memory.mean, total
-        share = self.weight / library_of(total).where(total > 0, total, 1)
-        return memory.mean + share * (self.centring.mean - memory.mean), total
+        mean = common_mean(memory.mean, memory.weight, self.centring.mean, self.weight)
+        return mean, total
 
 
 def _append_row(batch: jax.Array, row: jax.Array, parts: int) -> jax.Array:

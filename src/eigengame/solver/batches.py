@@ -21,7 +21,7 @@ from eigengame.game.rows import DenseRows
 from eigengame.sharding.gather import gather
 from eigengame.sharding.placement import ONE_DEVICE, Placement
 from eigengame.solver.device_rows import refuse_nonfinite_rows, rows_on_device
-from eigengame.solver.frame import Frame
+from eigengame.solver.frame import Frame, refuse_too_small
 from eigengame.solver.ragged import LEAST_ENTRIES, shared_size
 from eigengame.solver.raw_rows import RawRows
 from eigengame.solver.sparse_batches import csr_on_host, csr_rows, sparse_rows
@@ -313,13 +313,15 @@ def batches_in_memory(source: Source, dtype: Any, *, copied: bool) -> int:
 
 
 def refuse_unless_finite(batches: Batches, scatter: Any) -> None:
-    """Raise ValueError if the data contains NaN or infinity, with the place of the first one.
+    """Raise ValueError if the data contains NaN or infinity, with the place of the first one, or is too small.
 
     One such number makes the scatter (d,) of its column NaN or infinite, so valid data is not read again for this
     check.
     """
     scatter = gather(scatter)
     if np.isfinite(scatter).all():
+        if not batches.source.again:
+            refuse_too_small(batches.source.name, scatter)
         return
     source, begin = batches.source, 0
     for block in interrupts.drawn(source.blocks(0, batches.size) if source.again else ()):

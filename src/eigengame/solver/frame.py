@@ -27,6 +27,9 @@ LARGE = 4.0
 FAR_IN_HALF = 1.0
 """The same for rows that their source rounds to half precision after the subtraction."""
 
+LEAST_SCATTER = {np.dtype(np.float32): 2.0**-100, np.dtype(np.float64): 2.0**-400}
+"""Least sum of squares of the rows in their frame: rounding errors of it have squares that are not zero."""
+
 UNSCALED = {np.dtype(np.float32): 16, np.dtype(np.float64): 100}
 """Numbers up to 2 to this power, and down to its inverse, need no unit.
 
@@ -107,6 +110,19 @@ def in_range(variances: np.ndarray, unit: float) -> np.ndarray:
     if ((variances > 0) & (found == 0)).any() or not np.isfinite(found).all() or few_digits:
         raise _out_of_range(unit)
     return found
+
+
+def refuse_too_small(name: str, scatter: np.ndarray) -> None:
+    """Raise ValueError if the scatter (d,) of the features is so small that squares of it are rounded to zero.
+
+    That is possible for data that can be read once, whose frame is the plain one.
+    """
+    total = float(np.sum(scatter, dtype=np.float64))
+    if 0 < total < LEAST_SCATTER[scatter.dtype]:
+        raise ValueError(
+            f"the sum of all squares of {name} is {total:.1g}, too small for {scatter.dtype}: multiply the data by "
+            "a number, or give data that can be read again, which is scaled by itself."
+        )
 
 
 def _out_of_range(unit: float) -> ValueError:

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from eigengame.game.csr_rows import CSRRows
+from eigengame.game.memory import common_mean
 from eigengame.game.rows import DenseRows
 from eigengame.game.sparse_rows import SparseRows
 from eigengame.linalg.library import library_of
@@ -124,7 +125,7 @@ def merge_moments(one: Moments, other: Moments) -> Moments:
     step = other.mean - one.mean
     return Moments(
         total,
-        one.mean + share * step,
+        common_mean(one.mean, one.weight, other.mean, other.weight),
         one.scatter + other.scatter + one.weight * share * xp.square(step),
     )
 
