@@ -131,7 +131,7 @@ class CentredRows:
             matrix[own] = (self.values[own] @ across).toarray()
         along = self.values @ self.mean
         matrix -= np.outer(along, self.roots) + np.outer(self.roots, along)
-        matrix += float(self.mean @ self.mean) * np.outer(self.roots, self.roots)
+        matrix += float(np.sum(self.mean**2)) * np.outer(self.roots, self.roots)
         size, rounding = self._size(), self._rounding()
         rows_error = self.rows_error()
         norm = math.sqrt(float(np.abs(matrix).sum(axis=1).max(initial=0)))

@@ -12,6 +12,7 @@ of the stream as well. The space does not depend on them.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import partial
 
@@ -133,7 +134,8 @@ class DenseProblem:
         known = images - ritz.values[:, None] * inner - apart
         # All of these are sums over features, chunk by chunk, and over the basis.
         longest = CHUNK + self.size // CHUNK + m + OPERATIONS
-        rounding = gamma(4 * longest) * ritz.largest * float(np.linalg.norm(draws))
+        # The coefficients of a Ritz vector add up to at most the root of their number.
+        rounding = math.sqrt(m) * gamma(4 * longest) * ritz.largest * float(np.linalg.norm(draws))
         lengths = np.linalg.norm(known, axis=1) + self.drawn_error + rounding
         return np.asarray(lengths / least_norm(ROUNDING_RISK / (LOOKS * m), COUNT))
 
@@ -142,7 +144,8 @@ class DenseProblem:
         players = ritz.vectors(0, count)
         images = ritz.residuals[:count] @ ritz.basis.following.T
         add_multiples(images, ritz.values[:count], players)
-        rounding = gamma(len(ritz.values) + OPERATIONS) * ritz.largest
+        m = len(ritz.values)
+        rounding = math.sqrt(m) * gamma(m + OPERATIONS) * ritz.largest
         return Measured(players, images, errors[:count] + rounding)
 
     def players(self, vectors: np.ndarray) -> np.ndarray:

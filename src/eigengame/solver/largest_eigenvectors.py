@@ -78,7 +78,8 @@ def bound_outside(
     while True:
         bound = max(following, 0.0) + slack
         if _has_factor(bound * np.eye(n) - rest):
-            return bound * (1 + n * gamma(n + 2)) + apart + error
+            # Twice: the trace of the rest may be negative, as that of a matrix in float32 whose error was measured.
+            return bound * (1 + 2 * n * gamma(n + 2)) + apart + error
         slack *= 4
 
 

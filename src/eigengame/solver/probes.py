@@ -178,10 +178,13 @@ class Probes:
             return math.inf
         scale = spectral_norm(self._exact(1)[0])
         least = least_norm(risk, self.count)
+        first = least - self.errors[0]  # what is left of an eigenvector in the draws as they are
+        if first <= 0:
+            return math.inf
         if scale == 0:
-            return self.errors[1] / least * self.unit
+            return self.errors[1] / first * self.unit
         norms = _Norms.of(self, scale)
-        best = (1 + self.errors[1] / scale) / least  # of the first power, in units of scale
+        best = (1 + self.errors[1] / scale) / first  # of the first power, in units of scale
         for power in range(2, norms.degree + 1):
             monomial = np.zeros(power + 1)
             monomial[-1] = 1

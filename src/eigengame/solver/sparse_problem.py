@@ -99,7 +99,8 @@ class SparseProblem:
         vectors, values = ritz.vectors(0, count), ritz.values[:count]
         apart, error = ritz.residuals[:count], errors[:count]
         if not self.by_rows:
-            rounding = gamma(len(ritz.values) + OPERATIONS) * ritz.largest
+            m = len(ritz.values)
+            rounding = math.sqrt(m) * gamma(m + OPERATIONS) * ritz.largest
             images = apart @ ritz.basis.following.T
             add_multiples(images, values, vectors)
             return Measured(vectors, images, error + rounding)
