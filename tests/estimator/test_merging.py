@@ -1,10 +1,12 @@
 """Merging estimators: features by name, options that must agree, and what a merged one keeps."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from eigengame import EigenGamePCA, metrics
-from eigengame.estimator.merging import feature_order
+from eigengame.estimator.merging import common_features, feature_order
 from tests.game_pca import game_pca
 
 pandas = pytest.importorskip("pandas")
@@ -151,3 +153,14 @@ def test_output_as_a_data_frame_is_kept():
     one = stream(frame(rows())).set_output(transform="pandas")
     merged = one.merge(stream(frame(rows(1))))
     assert isinstance(merged.transform(frame(rows())), pandas.DataFrame)
+
+
+def test_features_of_other_layers_are_not_common():
+    """`eigengame compare` uses the same check as `merge`."""
+    one, other = (
+        SimpleNamespace(layers_=SimpleNamespace(side="outputs", name=name), _alleles=None)
+        for name in ("conv1", "conv2")
+    )
+    assert common_features(one, one) == (None, None)
+    with pytest.raises(ValueError, match="different layers"):
+        common_features(one, other)

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from eigengame import EigenGamePCA
+from eigengame import EigenGamePCA, as_source
 from eigengame.game.memory import common_mean
 from eigengame.metrics import angular_error
+from eigengame.solver.batches import Batches, refuse_unless_finite
 
 K, D, B = 4, 12, 512
 
@@ -77,5 +78,15 @@ def test_a_stream_of_too_small_numbers_is_refused(dtype, size):
     pca = EigenGamePCA(K, algorithm="remembered", random_state=0, dtype=dtype)
     with pytest.raises(ValueError, match="too small for float"):
         pca.fit(part for part in np.split((size * x).astype(dtype), 3))
-    # Data that can be read again has a unit.
+    # Data that can be read again is scaled.
     assert pca.fit((size * x).astype(dtype)).outcome_.converged
+
+
+@pytest.mark.parametrize(("dtype", "least"), [("float32", 1e-31), ("float64", 1e-121)])
+def test_sums_that_are_too_small_are_refused_whatever_the_source(dtype, least):
+    """Weights that a source reads with its rows are not checked before."""
+    batches = Batches(as_source(np.ones((9, 3), dtype)), 4, np.dtype(dtype))
+    for allowed in (0, 100 * least):
+        refuse_unless_finite(batches, np.full(3, allowed, dtype))
+    with pytest.raises(ValueError, match="multiply the data, or its weights"):
+        refuse_unless_finite(batches, np.full(3, least, dtype))

@@ -30,7 +30,7 @@ from eigengame.sources.iterators import tensor_to_numpy
 from eigengame.sources.sparse import checked_csr
 
 MOST_WEIGHT = 2.0**80
-"""Largest number that the largest weight may be, and the inverse of the smallest one."""
+"""The largest weight must be at most this number, and at least its inverse."""
 
 SMALL = 2**18
 """Largest size of data that is fitted in float64, at negligible cost."""

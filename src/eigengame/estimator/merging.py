@@ -66,12 +66,12 @@ def common_features(one: Any, other: Any) -> tuple[Any, np.ndarray | None]:
     refuse_other_layers(one.layers_, other.layers_)
     if one._alleles is not None and other._alleles is not None:
         refuse_other_alleles(
-            "other",
+            "the second model",
             other.feature_names_in_,
             other._alleles,
             one.feature_names_in_,
             one._alleles,
-            "of self",
+            "in the first model",
         )
     names = (getattr(model, "feature_names_in_", None) for model in (one, other))
     return merged_names(*names)
@@ -136,10 +136,10 @@ def merged_names(
     if mine is not None and theirs is not None:
         return mine, feature_order(mine, theirs)
     if mine is not None or theirs is not None:
-        which = "other" if theirs is None else "self"
+        which = "second" if theirs is None else "first"
         warnings.warn(
-            f"{which} was fitted without feature names, so the order of features cannot be checked: it is "
-            "assumed to be the same in both.",
+            f"the {which} model was fitted without feature names, so the order of features cannot be checked: it "
+            "is assumed to be the same in both.",
             UserWarning,
             stacklevel=4,
         )

@@ -320,8 +320,7 @@ def refuse_unless_finite(batches: Batches, scatter: Any) -> None:
     """
     scatter = gather(scatter)
     if np.isfinite(scatter).all():
-        if not batches.source.again:
-            refuse_too_small(batches.source.name, scatter)
+        refuse_too_small(batches.source.name, scatter)
         return
     source, begin = batches.source, 0
     for block in interrupts.drawn(source.blocks(0, batches.size) if source.again else ()):

@@ -113,15 +113,16 @@ def in_range(variances: np.ndarray, unit: float) -> np.ndarray:
 
 
 def refuse_too_small(name: str, scatter: np.ndarray) -> None:
-    """Raise ValueError if the scatter (d,) of the features is so small that squares of it are rounded to zero.
+    """Raise ValueError if the scatter (d,) of the features is so small that squares of its errors are zero.
 
-    That is possible for data that can be read once, whose frame is the plain one.
+    Data that can be read again is scaled by the unit of its frame, but weights and data that can be read once are
+    not.
     """
     total = float(np.sum(scatter, dtype=np.float64))
     if 0 < total < LEAST_SCATTER[scatter.dtype]:
         raise ValueError(
-            f"the sum of all squares of {name} is {total:.1g}, too small for {scatter.dtype}: multiply the data by "
-            "a number, or give data that can be read again, which is scaled by itself."
+            f"the sum of all squares of {name} is {total:.1g}, too small for {scatter.dtype}: multiply the data, "
+            "or its weights if these are small, by a large number."
         )
 
 
