@@ -31,7 +31,7 @@ def stream(x, **options):
 
 def largest_angle(pca, x):
     truth = metrics.true_components(x - x.mean(axis=0), K)[1]
-    return metrics.angular_error(pca.components_.astype("float64"), truth).max()
+    return metrics.angular_error(pca.components_[:K].astype("float64"), truth).max()
 
 
 # A mean far away makes each part subtract an origin of its own, which has to be reordered too.
@@ -85,6 +85,38 @@ def test_a_model_without_names_is_merged_in_its_order_with_a_warning():
 def test_models_that_accumulate_different_things_are_not_merged(options, words):
     with pytest.raises(ValueError, match=words):
         stream(rows()).merge(stream(rows(1), **options))
+
+
+@pytest.mark.parametrize(("first", "second"), [(2, 7), (7, 2), ("auto", 2)])
+def test_parts_with_different_numbers_of_players_merge_into_the_larger_one(first, second):
+    x, y, z = rows(), rows(1, 40), rows(2)
+    merged = stream(x, extra=first).merge(stream(y, extra=second))
+    counts = [stream(rows(), extra=extra).n_players_ for extra in (first, second)]
+    assert merged.n_players_ == max(counts)
+    both = np.concatenate([x, y])
+    np.testing.assert_allclose(merged.var_, both.var(axis=0), rtol=1e-3, atol=1e-4)
+    angles = metrics.angular_error(
+        merged.components_.astype("float64"),
+        metrics.true_components(both - both.mean(axis=0), K)[1],
+    )
+    assert angles.max() < 0.05
+    assert (angles <= merged.certificate_.angle).all()
+    assert largest_angle(merged.partial_fit(z), np.concatenate([both, z])) < 0.05
+
+
+def test_sparse_parts_of_one_batch_and_of_several_are_merged():
+    sparse = pytest.importorskip("scipy.sparse")
+    x = sparse.random_array((5000, 40), density=0.2, rng=np.random.default_rng(0), format="csr")
+    x = x.multiply(0.8 ** np.arange(40)).tocsr().astype("float32")
+    one, other = (
+        EigenGamePCA(12, random_state=0, algorithm="remembered", batch_size=1024, passes=1).fit(
+            part
+        )
+        for part in (x[:700], x[700:])
+    )
+    assert one.n_players_ != other.n_players_
+    assert one.merge(other).n_players_ == other.n_players_
+    assert largest_angle(one.merge(other), x.toarray().astype("float64")) < 0.1
 
 
 def test_a_parameter_changed_after_the_fit_is_refused_by_merge():

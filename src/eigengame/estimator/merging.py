@@ -12,6 +12,7 @@ import numpy as np
 
 from eigengame.preparation import Preparation, same_preparation
 from eigengame.solver import stream as streams
+from eigengame.solver.more_players import with_players
 from eigengame.solver.options import Options
 from eigengame.solver.result import Result, result_of
 from eigengame.solver.solve import found_in_stream
@@ -33,7 +34,7 @@ KEPT = (
 
 
 def merge_results(one: Result, other: Result, order: np.ndarray | None) -> Result:
-    """Return the result of both streams together, in the frame of the first.
+    """Return the result of both streams together, in the frame of the first, with the larger number of players.
 
     Parameters
     ----------
@@ -54,6 +55,10 @@ def merge_results(one: Result, other: Result, order: np.ndarray | None) -> Resul
     if order is not None:
         theirs, frame = streams.reordered(theirs, order), frame.reordered(order)
     theirs = streams.reframed(theirs, frame, one.frame)
+    most = max(len(part.state.memory.players) for part in (mine, theirs))
+    if len(mine.state.memory.players) < most:
+        options = replace(options, extra=other.options.extra)
+    mine, theirs = (with_players(part, most, options.seed) for part in (mine, theirs))
     merged = streams.merge(options.game(), mine, theirs)
     return result_of(found_in_stream(merged, options), options, one.frame)
 
@@ -88,21 +93,22 @@ def refuse_other_options(one: Options, other: Options) -> None:
 
 
 def refuse_other_sizes(one: Result, other: Result) -> None:
-    """Raise ValueError if the players (K, d) of two streams have different shapes.
+    """Raise ValueError if two streams have different numbers of components or features.
 
-    Those of the models may have: data of low rank has fewer.
+    Those of the models may differ: data of low rank has fewer components.
     """
     assert one.stream is not None
     assert other.stream is not None
-    streams_of = (one.stream, other.stream)
-    mine, theirs = (tuple(part.state.memory.players.shape) for part in streams_of)
+    mine, theirs = (
+        (part.k, part.state.memory.players.shape[1]) for part in (one.stream, other.stream)
+    )
     if mine[1] != theirs[1]:
         raise ValueError(
             f"the models have {mine[1]} and {theirs[1]} features: fit both on the same columns."
         )
     if mine != theirs:
         raise ValueError(
-            f"players have shapes {mine} and {theirs}: give both the same n_components and extra."
+            f"the models have {mine[0]} and {theirs[0]} components: fit both with the same n_components."
         )
 
 

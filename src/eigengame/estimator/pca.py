@@ -340,7 +340,7 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
         Parameters
         ----------
         other : EigenGamePCA
-            Fitted with the same `n_components`, `extra`, `center` and `forget`, on the same features prepared in
+            Fitted with the same `n_components`, `center` and `forget`, on the same features prepared in
             the same way. If both have feature names, the features of `other` are put in the order of this
             estimator; different names are refused. If only one has names, the order is assumed to be the same,
             with a warning.

@@ -102,14 +102,13 @@ class Block:
 
 
 def angle_bounds(block: Block, k: int) -> np.ndarray:
-    """Return a bound on the angle of each of the first k players to its eigenvector, shape (k,).
+    """Return a bound on the angle of each of the first k players to its eigenvector, shape (k,)."""
+    return np.array([angle_bound(block, i) for i in range(k)])
 
-    It is pi/2 where there is none.
-    """
-    lower, upper = block.lower, block.upper
-    return np.array(
-        [math.atan(_tangent(block, slice(i, i + 1), lower[i], upper[i])) for i in range(k)]
-    )
+
+def angle_bound(block: Block, i: int) -> float:
+    """Return a bound on the angle of player i to its eigenvector; pi/2 if there is none."""
+    return math.atan(_tangent(block, slice(i, i + 1), block.lower[i], block.upper[i]))
 
 
 def span_bound(block: Block, first: int, last: int) -> float:

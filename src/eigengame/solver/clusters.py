@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from eigengame.solver.bounds import Block, angle_bounds, span_bound
+from eigengame.solver.bounds import Block, angle_bound, span_bound
 
 INSEPARABLE = math.pi / 8
 """Angle above which neighbours count as inseparable if no tolerance is given."""
@@ -70,15 +70,12 @@ def find_clusters(
     limit : float
     scale : float
     """
-    k, values = len(angle), block.values
-    least = angle_bounds(best, k)
-    lower, upper = block.lower, block.upper
+    values, lower, upper = block.values, block.lower, block.upper
     groups: list[tuple[int, int]] = []
-    for i in np.flatnonzero(least > limit):
+    for i in map(int, np.flatnonzero(angle > limit)):
         if groups and i <= groups[-1][1]:
             continue
-        group = _grow(best, int(i), limit)
-        if group is None:
+        if angle_bound(best, i) <= limit or (group := _grow(best, i, limit)) is None:
             continue
         while groups and groups[-1][1] >= group[0]:
             group = (min(groups.pop()[0], group[0]), group[1])

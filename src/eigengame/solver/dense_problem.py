@@ -100,6 +100,11 @@ class DenseProblem:
         """Angle to which components are converged. Where a certificate is possible, true angles are far smaller."""
         return 0.01
 
+    @property
+    def longest_growth(self) -> float:
+        """Largest ratio of the sizes of a basis at two checks: a check after each pass."""
+        return 1.0
+
     def converges_slowly(self, ritz: Ritz, k: int) -> bool:
         """Return whether the spectrum is flat: that takes more passes than there are."""
         return is_flat(ritz.values[: 2 * k], k)

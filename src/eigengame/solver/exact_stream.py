@@ -13,11 +13,11 @@ import jax
 import numpy as np
 
 from eigengame.solver.moments import Moments
-from eigengame.solver.options import PROBES
+from eigengame.solver.more_players import completed_players
+from eigengame.solver.options import PROBES, REFINED_PROBES
 from eigengame.solver.plan import Plan
 from eigengame.solver.probe_sums import ProbeSums, no_sums
 from eigengame.solver.stream import Stream
-from eigengame.solver.streaming import random_orthonormal
 
 MOST_KEPT = 2**27
 """Largest size of the arrays of a stream: 512 MiB in float32."""
@@ -58,10 +58,9 @@ def exact_stream(
     dtype, count = np.dtype(options.dtype), plan.players
     if not _in_range(dtype, values, moments, images):
         return None
-    missing = count - len(players)
-    if missing:  # fewer rows than players
-        players = np.concatenate([players, _outside(players, missing, options.seed)])
-        values = np.append(values, np.zeros(missing))
+    # There may be fewer rows than players.
+    values = np.append(values, np.zeros(count - len(players)))
+    players = completed_players(players, count, options.seed)
     batches = max(1, -(-rows // plan.batch))
     with jax.enable_x64(dtype == np.float64):
         mean, scatter, weight = (
@@ -90,13 +89,18 @@ def exact_stream(
         return Stream(state, own, rows, (now, now), probes=sums)
 
 
-def exact_probes(plan: Plan, d: int, count: int = PROBES) -> tuple[ProbeSums | None, np.ndarray]:
+def exact_probes(
+    plan: Plan, d: int, count: int | None = None
+) -> tuple[ProbeSums | None, np.ndarray]:
     """Return the probes of a stream without rows, and the directions (r, d) to multiply by M in float64.
 
-    `count` is their number if `probes` is "auto".
+    `count` is their number if `probes` is "auto", by default that of a game with as many passes.
     """
     given, dtype = plan.options.probes, np.dtype(plan.options.dtype)
-    count = count if isinstance(given, str) else given
+    if not isinstance(given, str):
+        count = given
+    elif count is None:
+        count = PROBES if plan.options.passes == 1 else REFINED_PROBES
     with jax.enable_x64(dtype == np.float64):
         sums = no_sums(count if _fits(plan, d) else 0, d, dtype, plan.options.seed)
         draws = np.zeros((0, d)) if sums is None else np.asarray(sums.draws, np.float64)
@@ -116,12 +120,3 @@ def _in_range(
     squares = float(np.sum(scatter)) + float(moments.weight) * float(np.sum(mean**2))
     shown = 0.0 if images is None else float(np.abs(images).max(initial=0))
     return max(shown, squares, float(np.max(values, initial=0))) < float(np.finfo(dtype).max)
-
-
-def _outside(players: np.ndarray, count: int, seed: int) -> np.ndarray:
-    """Return orthonormal directions (count, d) outside the span of the players."""
-    draws = random_orthonormal(count, players.shape[1], np.float64, seed)
-    for _ in range(2):
-        draws = draws - (draws @ players.T) @ players
-        draws = np.linalg.qr(draws.T)[0].T
-    return draws

@@ -16,7 +16,7 @@ from eigengame.game.sparse_rows import SparseRows
 from eigengame.solver.passes import Passes, SourcePasses
 from eigengame.solver.raw_rows import RawRows
 
-PANEL_BYTES = {False: 2**24, True: 2**31}
+PANEL_BYTES = {False: 2**23, True: 2**31}
 """Bytes of a panel of columns in float64, on a host and on a device with memory of its own."""
 
 

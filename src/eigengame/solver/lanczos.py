@@ -19,8 +19,9 @@ import math
 
 import numpy as np
 
-from eigengame.solver.block_lanczos import FIRST, GROWTH, growing_basis, largest_basis
+from eigengame.solver.block_lanczos import FIRST, growing_basis, largest_basis
 from eigengame.solver.certificate import Certificate, certificate, stored
+from eigengame.solver.convergence_checks import Checks
 from eigengame.solver.counted_eigenvalues import SPARE, Count, RitzPairs, counted_eigenvalues
 from eigengame.solver.exact_stream import exact_probes, exact_stream
 from eigengame.solver.goal import converged_status
@@ -57,25 +58,29 @@ def certified_by_lanczos(plan: Plan, passes: Passes, problem: KrylovProblem) -> 
     if determined < k or most < least:
         return None
     start = first_block(options.seed, block, size)
-    scale, tol, check = scale_of(problem.moments, problem.seen, options), options.tol or TOL, least
-    aim = min(tol / 2, problem.accuracy)
+    scale, tol = scale_of(problem.moments, problem.seen, options), options.tol or TOL
+    aim, checks = min(tol / 2, problem.accuracy), Checks(least, problem.longest_growth)
     for basis in growing_basis(problem.product(), start, most, options.seed):
         m = len(basis.vectors)
         if passes.stopped:
             enough = m >= least  # fewer products show less than the first batch of a game does
             return _stopped(plan, passes, problem, Ritz.of(basis), scale) if enough else None
-        if m < check:
+        if m < checks.following:
             continue
-        check = int(GROWTH * m)
         ritz = Ritz.of(basis)
-        if not _converged(ritz, float(ritz.values[min(k + SPARE, m - 1)]), k, aim):
+        excess = _excess(ritz, float(ritz.values[min(k + SPARE, m - 1)]), k, aim)
+        checks = checks.after(m, excess)
+        if not excess <= 1:
             if plan.fallback is not None and 2 * m > most and problem.converges_slowly(ritz, k):
                 return None
             continue
         errors = problem.errors(ritz)
         counts = counted_eigenvalues(_pairs(ritz, start, errors), k, START_RISK)
         best = min(counts, key=lambda one: one.bound, default=None)
-        if best is None or not _converged(ritz, best.bound, k, aim):
+        if best is None:
+            continue
+        if not (excess := _excess(ritz, best.bound, k, aim)) <= 1:
+            checks = checks.after(m, excess)
             continue
         measured = problem.measured(ritz, errors, best.number)
         found = _certificate(measured, best, block, m, k, scale, tol)
@@ -151,10 +156,12 @@ def _pairs(ritz: Ritz, start: np.ndarray, errors: np.ndarray) -> RitzPairs:
     )
 
 
-def _converged(ritz: Ritz, level: float, k: int, aim: float) -> bool:
-    """Return whether k angles are about this small, with a level of the variance outside the players."""
-    lengths = np.linalg.norm(ritz.residuals[:k], axis=1)
-    return bool((lengths <= aim * (ritz.values[:k] - level)).all())
+def _excess(ritz: Ritz, level: float, k: int, aim: float) -> float:
+    """Return how many times too large k angles are, about, with a level of the variance outside the players."""
+    gaps = ritz.values[:k] - level
+    if not gaps[-1] > 0:
+        return math.inf
+    return float(np.max(np.linalg.norm(ritz.residuals[:k], axis=1) / gaps)) / aim
 
 
 def _certificate(

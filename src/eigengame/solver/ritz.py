@@ -84,6 +84,8 @@ class KrylovProblem(Protocol):
         Largest number of products with a block.
     accuracy : float
         Angle to which components are converged even if a larger one is tolerated.
+    longest_growth : float
+        Largest ratio of the sizes of a basis at two checks of its convergence.
     moments : Moments
         Of each feature.
     seen : int
@@ -98,6 +100,8 @@ class KrylovProblem(Protocol):
     def most_products(self) -> int: ...  # noqa: D102
     @property
     def accuracy(self) -> float: ...  # noqa: D102
+    @property
+    def longest_growth(self) -> float: ...  # noqa: D102
     @property
     def moments(self) -> Moments: ...  # noqa: D102
     @property

@@ -59,15 +59,12 @@ def _on_host(players: Any, images: Any) -> SmallProducts:
         for other in (v, mv)
     )
     gram, turn, tilt, inside = _small(overlaps, product)
-    steps = 2 * _coefficients(gram).T
-    along = np.sum(steps * product, axis=1, keepdims=True)  # of each gradient along its player
-    couplings, lengths2 = np.zeros_like(gram), np.zeros(len(v))
+    couplings = np.zeros_like(gram)
     for one in panels:
         residuals = mv[:, one] - inside @ v[:, one]
-        gradient = steps @ mv[:, one] - along * v[:, one]
         couplings += residuals @ residuals.T
-        lengths2 += np.sum(gradient**2, axis=1)
-    return SmallProducts(gram, turn, couplings, tilt, np.sqrt(lengths2))
+    gradient = _gradient(gram, overlaps, inside, couplings)
+    return SmallProducts(gram, turn, couplings, tilt, gradient)
 
 
 def _on_device(players: Any, images: Any) -> SmallProducts:
@@ -109,6 +106,20 @@ def _coefficients(gram: np.ndarray) -> np.ndarray:
     """Return the coefficients (K, K) of the gradients in terms of images (eq. ui_grad)."""
     rewards = np.where(np.diag(gram) > 0, np.diag(gram), 1)
     return np.eye(len(gram)) - np.triu(gram / rewards[:, None], 1)
+
+
+def _gradient(
+    gram: np.ndarray, overlaps: np.ndarray, inside: np.ndarray, couplings: np.ndarray
+) -> np.ndarray:
+    """Return the lengths (K,) of the Riemannian gradients, whose parts within and outside the players are known."""
+    steps = 2 * _coefficients(gram).T
+    within = steps @ inside
+    within -= np.diag(
+        np.sum(within * overlaps, axis=1)
+    )  # no gradient has a part along its own player
+    apart = np.einsum("ij,jk,ik->i", steps, couplings, steps, optimize=True)
+    lengths2 = np.einsum("ij,jk,ik->i", within, overlaps, within, optimize=True) + apart
+    return np.sqrt(np.maximum(lengths2, 0))
 
 
 def small_products(players: Any, images: Any) -> SmallProducts:

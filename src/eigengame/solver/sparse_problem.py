@@ -61,6 +61,11 @@ class SparseProblem:
         """Angle to which components are converged: that takes few more products than a certificate."""
         return 1e-4
 
+    @property
+    def longest_growth(self) -> float:
+        """Largest ratio of the sizes of a basis at two checks: products cost less than checks."""
+        return 1.25
+
     def converges_slowly(self, ritz: Ritz, k: int) -> bool:
         """Return False: products cost little."""
         return False
