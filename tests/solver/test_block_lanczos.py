@@ -53,7 +53,7 @@ def test_directions_and_coefficients_make_up_a_block_with_dependent_rows():
     rng = np.random.default_rng(0)
     first, second = rng.standard_normal((2, N))
     block = np.stack([first, 2 * first, second, np.zeros(N), first - second, 1e-3 * second])
-    factor, coefficients = _directions(block, float(np.abs(block).max()), rng)
+    factor, coefficients = _directions(block.T, float(np.abs(block).max()), rng)
     np.testing.assert_allclose(np.linalg.norm(factor, axis=0), 1)
     np.testing.assert_allclose(factor @ coefficients, block.T, atol=1e-12)
     assert np.linalg.matrix_rank(factor) == len(block)

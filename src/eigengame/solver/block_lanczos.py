@@ -10,7 +10,6 @@ $H = QAQ^\top$, so Rayleigh-Ritz values and vectors are correct whatever the new
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -18,7 +17,7 @@ import numpy as np
 from scipy.linalg import eigh
 
 from eigengame._system import interrupts
-from eigengame.solver.largest_eigenvectors import threads_for
+from eigengame.linalg.long_columns import combined, inner_products, thin_qr, without
 
 BLOCK = 8
 """Vectors that are multiplied at a time. Larger blocks need a larger basis for the same accuracy."""
@@ -111,15 +110,14 @@ def growing_basis(product: Product, start: np.ndarray, most: int, seed: int = 0)
     size, b = start.shape
     basis, projected = np.empty((most, size)), np.zeros((most, most))
     scale = float(np.finfo(float).tiny)
-    basis[:b] = np.linalg.qr(start)[0].T
+    basis[:b] = thin_qr(start)[0].T
     for m in range(b, most + 1, b):
         known, last = basis[:m], slice(m - b, m)
         interrupts.check()
         rest = product(np.ascontiguousarray(known[last].T)).T
         if not np.isfinite(rest).all():
             return
-        with threads_for(math.isqrt(m * size)):
-            projected[:m, last], following, coupling, scale = _following(known, rest, scale, rng)
+        projected[:m, last], following, coupling, scale = _following(known, rest, scale, rng)
         yield Basis(known, projected[:m, :m], coupling, following, scale)
         if m < most:
             basis[m : m + b] = following.T
@@ -134,13 +132,13 @@ def _following(
     """
     m, b = len(known), len(rest)
     near, along = slice(max(m - 2 * b, 0), m), np.zeros((m, b))
-    along[near] = known[near] @ rest.T
+    along[near] = inner_products(known[near], rest.T)
     scale = max(scale, float(np.abs(along).max()))
-    following, coupling = _directions(rest - along[near].T @ known[near], scale, rng)
+    following, coupling = _directions(without(rest.T, known[near], along[near]), scale, rng)
     for _ in range(3):
-        again = known @ following
+        again = inner_products(known, following)
         small = bool(np.linalg.norm(again) < SMALL)
-        following, corner = _orthonormal(following - known.T @ again, nearly=small)
+        following, corner = _orthonormal(without(following, known, again), nearly=small)
         along, coupling = along + again @ coupling, corner @ coupling
         if small:
             break
@@ -153,20 +151,20 @@ def _orthonormal(columns: np.ndarray, *, nearly: bool) -> tuple[np.ndarray, np.n
     If they are nearly orthonormal already, the Cholesky factor of their inner products is as accurate, and faster.
     """
     if not nearly:
-        return np.linalg.qr(columns)
-    corner = np.linalg.cholesky(columns.T @ columns).T
-    return columns @ np.linalg.inv(corner), corner
+        return thin_qr(columns)
+    corner = np.linalg.cholesky(inner_products(columns.T, columns)).T
+    return combined(columns, np.linalg.inv(corner)), corner
 
 
 def _directions(
-    block: np.ndarray, scale: float, rng: np.random.Generator
+    columns: np.ndarray, scale: float, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return orthonormal columns (size, b) that span the rows of a block (b, size), and its coefficients (b, b).
+    """Return orthonormal columns (size, b) that span the given ones, and the coefficients (b, b) of these.
 
     Directions of which nothing but rounding is left, for products of this scale, are replaced by random ones, with
     coefficients 0.
     """
-    factor, corner = np.linalg.qr(block.T)
+    factor, corner = thin_qr(columns)
     if (np.abs(np.diag(corner)) <= DEPENDENT * scale).any():
         # A column that depends on those before it has a direction of rounding, along which later columns may be
         # long. Singular vectors of no length are those along which all columns are short.

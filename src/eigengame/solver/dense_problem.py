@@ -19,6 +19,7 @@ from functools import partial
 import jax
 import numpy as np
 
+from eigengame.linalg.long_columns import thin_qr
 from eigengame.solver.block_lanczos import Product
 from eigengame.solver.exact_stream import exact_probes
 from eigengame.solver.flat_spectra import is_flat
@@ -175,7 +176,7 @@ def dense_problem(plan: Plan, passes: Passes) -> DenseProblem | None:
     _, probes = exact_probes(plan, d, PROBES)
     draws = draw_probes(options.seed, max(COUNT, len(probes)), d)
     draws = draws.astype(np.float32).astype(np.float64)  # as a stream has them
-    vectors = np.linalg.qr(first_block(options.seed, block, d))[0].T
+    vectors = thin_qr(first_block(options.seed, block, d))[0].T
     narrow = np.concatenate([vectors, draws[COUNT:]]).astype(np.float32)
     start = HostSums.empty(len(narrow), COUNT, d)
     with jax.enable_x64(True):
@@ -221,5 +222,11 @@ def _products(left: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 
 def _about(mean: np.ndarray | None, images: np.ndarray, along: np.ndarray) -> np.ndarray:
-    """Return products (b, d) with the rows about their mean, from sums about an origin and sums of scores (b,)."""
-    return images if mean is None else images - along[:, None] * mean
+    """Return products (b, d) with the rows about their mean, from sums about an origin and sums of scores (b,).
+
+    The sums are changed.
+    """
+    if mean is not None:
+        for image, score in zip(images, along, strict=True):  # large temporary arrays take longer
+            image -= score * mean
+    return images

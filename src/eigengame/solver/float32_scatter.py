@@ -98,7 +98,7 @@ def _add(probes: np.ndarray, carry: Carry, rows: RawRows, count: int) -> Carry:
     if d > MOST_SHARED:
         parts = [slice(parts[0].start, parts[-1].stop)]
     for product, own in in_threads(partial(_part, probes, rows), parts):
-        matrix, sums = matrix + product, sums.plus(own)
+        matrix, sums = np.add(matrix, product, out=product), sums.plus(own)
     return matrix, sums._replace(rows=sums.rows + count)
 
 

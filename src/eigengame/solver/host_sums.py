@@ -72,14 +72,19 @@ class HostSums(NamedTuple):
         return cls(np.zeros((b, d)), np.zeros(b), np.zeros((r, d)), np.zeros(r), *per_feature, 0, 0)
 
     def plus(self, other: HostSums) -> HostSums:
-        """Return the sums over the rows of both."""
-        return HostSums(*(one + another for one, another in zip(self, other, strict=True)))
+        """Return the sums over the rows of both, in the arrays of the other: new ones would take longer to fill."""
+        return HostSums(*(_added(one, another) for one, another in zip(self, other, strict=True)))
 
     def longest(self) -> int:
         """Return the length of the longest sum in float64, for a bound on its rounding."""
         d = len(self.columns)
         rows, width = panel_shape(d)
         return width + -(-d // width) + rows + self.parts + OPERATIONS
+
+
+def _added(one: Any, other: Any) -> Any:
+    """Return a sum, in the second array if it is one."""
+    return np.add(one, other, out=other) if isinstance(other, np.ndarray) else one + other
 
 
 def add_rows(
