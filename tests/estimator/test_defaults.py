@@ -12,7 +12,7 @@ from sklearn.datasets import load_digits
 
 from eigengame import EigenGamePCA, UncertifiedWarning, metrics
 from eigengame.solver import routes, solve
-from eigengame.solver.options import AUTO_PASSES, AUTO_TOL, MAX_PASSES, limits
+from eigengame.solver.limits import AUTO_PASSES, AUTO_TOL, MAX_PASSES, limits
 from tests.game_pca import game_pca
 
 DIGITS = load_digits().data

@@ -8,7 +8,8 @@ import pytest
 from scipy.linalg import eigh
 
 from eigengame._system import interrupts
-from eigengame.solver.block_lanczos import BLOCK, _directions, growing_basis, largest_by_blocks
+from eigengame.solver.block_lanczos import _directions, growing_basis, largest_by_blocks
+from eigengame.solver.lanczos_basis import BLOCK
 
 N, K = 700, 12
 AXES = np.linalg.qr(np.random.default_rng(0).standard_normal((N, N)))[0]
@@ -43,7 +44,7 @@ def test_a_flat_spectrum_gives_nothing_instead_of_a_guess():
 
 
 def test_a_basis_that_does_not_fit_gives_nothing(monkeypatch):
-    monkeypatch.setattr("eigengame.solver.block_lanczos.MOST_BASIS", 10 * N)
+    monkeypatch.setattr("eigengame.solver.lanczos_basis.MOST_BASIS", 10 * N)
     assert largest_by_blocks(lambda block: block, N, K) is None
     # Nor one of all directions.
     assert largest_by_blocks(lambda block: block, 20, 10) is None

@@ -5,13 +5,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eigengame.solver.block_lanczos import BLOCK, growing_basis
+from eigengame.solver.block_lanczos import growing_basis
 from eigengame.solver.counted_eigenvalues import (
     SPARE,
     RitzPairs,
     counted_eigenvalues,
     least_singular_value,
 )
+from eigengame.solver.lanczos_basis import BLOCK
 
 N, K, M = 240, 6, 88
 

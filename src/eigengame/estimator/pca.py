@@ -39,7 +39,8 @@ from eigengame.solver.events import Watcher, call
 from eigengame.solver.fit import Executor, LocalExecutor, fit_all, fit_components, fit_share
 from eigengame.solver.forgetting import certified_weights
 from eigengame.solver.half_precision import warn_if_mean_dominates, with_rounding
-from eigengame.solver.options import Options, limits
+from eigengame.solver.limits import limits
+from eigengame.solver.options import Options
 from eigengame.solver.problem import Problem
 from eigengame.solver.result import Result
 from eigengame.solver.row_counts import refuse_unless_counted

@@ -17,10 +17,9 @@ from eigengame.algorithms import Remembered
 from eigengame.linalg.chebyshev import leading_eigenvectors
 from eigengame.linalg.quick_jit import quick_jit
 from eigengame.solver.covariance import solve_scatter
-from eigengame.solver.goal import converged_status
 from eigengame.solver.moments import Moments
 from eigengame.solver.options import Options
-from eigengame.solver.outcome import Outcome, Status
+from eigengame.solver.outcome import Outcome, Status, converged_status
 from eigengame.solver.probe_products import probe_error
 from eigengame.solver.probe_sums import ProbeSums
 from eigengame.solver.probes import least_norm

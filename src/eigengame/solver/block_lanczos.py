@@ -18,17 +18,12 @@ import numpy as np
 from scipy.linalg import eigh
 
 from eigengame._system import interrupts
-from eigengame.solver.largest_eigenvectors import threads_for
+from eigengame._system.blas_threads import threads_for
+from eigengame.solver.lanczos_basis import BLOCK, largest_basis
 
-BLOCK = 8
-"""Vectors that are multiplied at a time. Larger blocks need a larger basis for the same accuracy."""
-
-FIRST, GROWTH, LARGEST = 2.5, 1.1, 10.0
-"""Sizes of the basis, as multiples of the number of eigenvectors: where convergence is first checked, the ratio of
-two checks, and the largest one."""
-
-MOST_BASIS = 2**27
-"""Largest size of a basis: 1 GiB."""
+FIRST, GROWTH = 2.5, 1.1
+"""Size of the basis, as a multiple of the number of eigenvectors, where convergence is first checked; and the ratio
+of the sizes of two checks."""
 
 ROUNDING = 1024 * np.finfo(np.float64).eps
 """Residual, as a share of the largest eigenvalue, that counts as rounding."""
@@ -98,11 +93,6 @@ def largest_by_blocks(
             return values, turn.T @ basis.vectors
         check = int(GROWTH * m)
     return None
-
-
-def largest_basis(size: int, count: int, block: int = BLOCK) -> int:
-    """Return the largest number of vectors of a basis, a multiple of the block."""
-    return int(min(LARGEST * count + block, MOST_BASIS // size, size)) // block * block
 
 
 def growing_basis(product: Product, start: np.ndarray, most: int, seed: int = 0) -> Iterator[Basis]:

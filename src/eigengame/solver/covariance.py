@@ -15,17 +15,14 @@ import jax
 import numpy as np
 from scipy.linalg import eigvalsh
 
+from eigengame._system.blas_threads import threads_for
 from eigengame.solver.certificate import Certificate, certificate, stored
 from eigengame.solver.exact_stream import exact_probes, exact_stream
 from eigengame.solver.float32_scatter import accumulate_in_float32
-from eigengame.solver.goal import converged_status
-from eigengame.solver.largest_eigenvectors import (
-    bound_outside,
-    largest_eigenvectors,
-    threads_for,
-)
+from eigengame.solver.host_sums import on_host
+from eigengame.solver.largest_eigenvectors import bound_outside, largest_eigenvectors
 from eigengame.solver.moments import gathered_moments
-from eigengame.solver.outcome import Outcome, Status
+from eigengame.solver.outcome import Outcome, Status, converged_status
 from eigengame.solver.passes import Passes
 from eigengame.solver.plan import Plan, tries_float32
 from eigengame.solver.result import (
@@ -39,7 +36,7 @@ from eigengame.solver.result import (
 from eigengame.solver.rounding import OPERATIONS, gamma
 from eigengame.solver.routes import COVARIANCE
 from eigengame.solver.row_counts import refuse_unless_counted
-from eigengame.solver.scatter import Scatter, accumulate_scatter, on_host
+from eigengame.solver.scatter import Scatter, accumulate_scatter
 
 TOL = 1e-3
 """Angle that counts as converged on this route if no `tol` is given."""

@@ -24,6 +24,7 @@ from eigengame.solver.exact_stream import exact_probes
 from eigengame.solver.flat_spectra import is_flat
 from eigengame.solver.frame import large_mean
 from eigengame.solver.host_sums import HostSums, add_rows
+from eigengame.solver.lanczos_basis import LANCZOS_PASSES, lanczos_block
 from eigengame.solver.moments import Moments
 from eigengame.solver.passes import Passes
 from eigengame.solver.plan import Plan
@@ -31,10 +32,8 @@ from eigengame.solver.probes import draw_probes, least_norm
 from eigengame.solver.result import rest_is_known, total_scatter
 from eigengame.solver.risk import ROUNDING_RISK
 from eigengame.solver.ritz import PROBES, Measured, Ritz, add_multiples, first_block
-from eigengame.solver.rounding import OPERATIONS, gamma
-from eigengame.solver.routes import LANCZOS_PASSES, lanczos_block
+from eigengame.solver.rounding import OPERATIONS, gamma, growth_about_mean
 from eigengame.solver.row_counts import refuse_unless_counted
-from eigengame.solver.scatter import growth_about_mean
 
 COUNT = 8
 """Number of vectors that are multiplied in float64."""

@@ -19,12 +19,11 @@ import numpy as np
 
 from eigengame.sharding.gather import gather
 from eigengame.solver.goal import Goal
-from eigengame.solver.host_sums import HostSums, add_rows
+from eigengame.solver.host_sums import HostSums, add_rows, on_host
 from eigengame.solver.plan import COARSE
 from eigengame.solver.probes import least_norm
 from eigengame.solver.risk import ROUNDING_RISK
-from eigengame.solver.rounding import gamma
-from eigengame.solver.scatter import growth_about_mean, on_host
+from eigengame.solver.rounding import gamma, growth_about_mean
 
 COUNT = 8
 """Number of Gaussian vectors."""

@@ -17,17 +17,17 @@ from functools import partial
 import jax
 import numpy as np
 
+from eigengame._system.blas_threads import threads_for
 from eigengame._system.threads import in_threads
 from eigengame.solver.frame import large_mean
 from eigengame.solver.host_sums import HostSums, draw_sums, parts_for_threads
-from eigengame.solver.largest_eigenvectors import threads_for
 from eigengame.solver.moments import Moments
 from eigengame.solver.passes import Passes
 from eigengame.solver.probes import draw_probes, least_norm
 from eigengame.solver.raw_rows import RawRows
 from eigengame.solver.risk import EXACT_RISK
-from eigengame.solver.rounding import gamma
-from eigengame.solver.scatter import Scatter, growth_about_mean
+from eigengame.solver.rounding import gamma, growth_about_mean
+from eigengame.solver.scatter import Scatter
 
 COUNT = 8
 """Number of probes. Few are enough, because errors are far below the tolerance."""

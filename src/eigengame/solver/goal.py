@@ -13,7 +13,6 @@ from eigengame.sharding.gather import gather
 from eigengame.solver.certificate import Certificate
 from eigengame.solver.memory import device_bytes
 from eigengame.solver.moments import Moments
-from eigengame.solver.outcome import Status
 from eigengame.solver.passes import Passes
 from eigengame.solver.plan import MOST_PRECISE
 from eigengame.solver.rounding import Rounding
@@ -70,19 +69,6 @@ class Goal:
     def on_host(self, players: Any) -> bool:
         """Return whether players (K, d) are small enough to be refined in float64 on the host."""
         return self.in_float64 and players.size <= MOST_PRECISE
-
-
-def converged_status(
-    found: Certificate, tol: float | None, determined: int | None = None
-) -> Status | None:
-    """Return the status of a certificate that meets the tolerance, by components or by clusters; else None."""
-    if found.kind != "certified" or tol is None or not found.within(tol, determined):
-        return None
-    return (
-        Status.CONVERGED
-        if (found.angle[:determined] <= tol).all()
-        else Status.CONVERGED_IN_CLUSTERS
-    )
 
 
 def play_rounding(

@@ -13,6 +13,7 @@ import numpy as np
 
 from eigengame._system.blas_threads import blas_threads
 from eigengame._system.threads import in_threads
+from eigengame.solver.passes import Passes, SourcePasses
 from eigengame.solver.raw_rows import RawRows
 from eigengame.solver.rounding import OPERATIONS
 
@@ -80,6 +81,11 @@ class HostSums(NamedTuple):
         d = len(self.columns)
         rows, width = panel_shape(d)
         return width + -(-d // width) + rows + self.parts + OPERATIONS
+
+
+def on_host(passes: Passes) -> bool:
+    """Return whether rows are in memory that NumPy reads: then nothing needs to be compiled."""
+    return isinstance(passes, SourcePasses) and passes.raw and jax.default_backend() == "cpu"
 
 
 def add_rows(

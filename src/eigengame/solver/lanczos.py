@@ -19,12 +19,12 @@ import math
 
 import numpy as np
 
-from eigengame.solver.block_lanczos import FIRST, GROWTH, growing_basis, largest_basis
+from eigengame.solver.block_lanczos import FIRST, GROWTH, growing_basis
 from eigengame.solver.certificate import Certificate, certificate, stored
 from eigengame.solver.counted_eigenvalues import SPARE, Count, RitzPairs, counted_eigenvalues
 from eigengame.solver.exact_stream import exact_probes, exact_stream
-from eigengame.solver.goal import converged_status
-from eigengame.solver.outcome import Outcome, Status
+from eigengame.solver.lanczos_basis import largest_basis
+from eigengame.solver.outcome import Outcome, Status, converged_status
 from eigengame.solver.passes import Passes
 from eigengame.solver.plan import Plan
 from eigengame.solver.result import Found, rank_bound, scale_of

@@ -2,24 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky, eigh
 
-from eigengame._system.blas_threads import all_blas_threads
 from eigengame.solver.rounding import OPERATIONS, UNIT, gamma
-
-LARGE = 1024
-"""Size of a matrix from which several BLAS threads are faster than one."""
-
-
-def threads_for(size: int) -> AbstractContextManager[Any]:
-    """Use several BLAS threads for matrices of this size, if it is large."""
-    return all_blas_threads() if size >= LARGE else nullcontext()
 
 
 def largest_eigenvectors(matrix: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:

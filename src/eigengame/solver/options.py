@@ -9,16 +9,6 @@ import numpy as np
 
 from eigengame.algorithms import Remembered
 
-AUTO_TOL = 0.05
-"""Angle in radians that ``tol="auto"`` stands for."""
-
-AUTO_PASSES = 16
-"""Largest number of passes of a fit with ``tol="auto"``: see the table in the documentation."""
-
-MAX_PASSES = 30
-"""Largest number of passes of a fit with a number for `tol`, if `passes` is "auto"."""
-
-
 PROBES = 48
 """Number of probes of a fit with one pass if `probes` is "auto"."""
 
@@ -34,7 +24,7 @@ class Options:
     """Options of a fit; `EigenGamePCA` documents each of them.
 
     `rounds` is a number here, `dtype` the precision of the updates, and `seed` the seed that was drawn from
-    `random_state`. `passes` is the largest number of passes and `tol` the tolerance in radians (`limits`).
+    `random_state`. `passes` is the largest number of passes and `tol` the tolerance in radians (`limits.py`).
     `automatic` is whether `passes` is "auto": the fit may then make fewer passes if memory is short, and one more
     for an exact solution.
     """
@@ -64,30 +54,3 @@ class Options:
     def players(self, k: int, d: int) -> int:
         """Return the number of players K for k components of d features."""
         return self.game().players_for(k, d)
-
-
-def limits(
-    passes: int | Literal["auto"],
-    tol: float | Literal["auto"] | None,
-    *,
-    again: bool,
-    certified: bool,
-) -> tuple[int, float | None]:
-    """Return the largest number of passes of a fit, and its tolerance in radians.
-
-    Parameters
-    ----------
-    passes : int or "auto"
-    tol : float, "auto" or None
-    again : bool
-        Whether the data can be read again.
-    certified : bool
-        Whether the algorithm refines and certifies its components. The others make as many passes as given, and
-        have no tolerance.
-    """
-    if tol is None or not certified:
-        return 1 if isinstance(passes, str) else int(passes), None
-    most, angle = (AUTO_PASSES, AUTO_TOL) if isinstance(tol, str) else (MAX_PASSES, float(tol))
-    most = most if isinstance(passes, str) else int(passes)
-    # One pass over a stream is judged by the same angle.
-    return most if again else 1, angle

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from eigengame.solver.certificate import Certificate
 
 
 class Status(Enum):
@@ -101,3 +105,16 @@ class Outcome:
         plural = "pass" if self.passes == 1 else "passes"
         rounding = "" if self.rounding is None else f", {self.rounding}"
         return f"{self.status} ({self.route}, {self.passes} {plural}{rounding})"
+
+
+def converged_status(
+    found: Certificate, tol: float | None, determined: int | None = None
+) -> Status | None:
+    """Return the status of a certificate that meets the tolerance, by components or by clusters; else None."""
+    if found.kind != "certified" or tol is None or not found.within(tol, determined):
+        return None
+    return (
+        Status.CONVERGED
+        if (found.angle[:determined] <= tol).all()
+        else Status.CONVERGED_IN_CLUSTERS
+    )

@@ -14,21 +14,13 @@ from eigengame.linalg.wide import MOST_WIDE, kernels_fit
 from eigengame.sharding.placement import ONE_DEVICE, Placement, choose_placement
 from eigengame.solver.batch_size import batch_rows, for_kernels, is_one_batch
 from eigengame.solver.batches import batches_in_memory
-from eigengame.solver.block_lanczos import BLOCK
 from eigengame.solver.frame import Frame, frame_of
+from eigengame.solver.lanczos_basis import BLOCK, LANCZOS_PASSES, basis_bytes
 from eigengame.solver.memory import MemoryUse, estimate_memory, refuse_unless_fits
 from eigengame.solver.options import CARRIED_PROBES, PROBES, REFINED_PROBES, Options
 from eigengame.solver.problem import Problem
 from eigengame.solver.ragged import LEAST_ROWS, shared_size
-from eigengame.solver.routes import (
-    EXACT_ROUTES,
-    LANCZOS,
-    LANCZOS_PASSES,
-    REFINED,
-    basis_bytes,
-    fallback_route,
-    route_of,
-)
+from eigengame.solver.routes import EXACT_ROUTES, LANCZOS, REFINED, fallback_route, route_of
 
 MOST_PRECISE = 2**27
 """Largest size of players that are kept in float64 on the host: 1 GiB."""

@@ -23,7 +23,7 @@ from eigengame.solver import float64_products as float64
 from eigengame.solver.block_products import BlockProducts, Precision, multiply, rounded_to
 from eigengame.solver.certificate import Certificate, certificate, stored, tighter
 from eigengame.solver.float32_products import measurable
-from eigengame.solver.goal import Goal, converged_status
+from eigengame.solver.goal import Goal
 from eigengame.solver.image_errors import rounding_angles
 from eigengame.solver.krylov_space import (
     KrylovSpace,
@@ -35,7 +35,7 @@ from eigengame.solver.krylov_space import (
     truncated,
 )
 from eigengame.solver.options import REFINED_PROBES
-from eigengame.solver.outcome import Outcome, Status
+from eigengame.solver.outcome import Outcome, Status, converged_status
 from eigengame.solver.probes import ProbeImages, Probes, draw_probes
 from eigengame.solver.refine_on_device import Refinement, refine_on_device
 from eigengame.solver.risk import RISK, share_of_risk

@@ -17,8 +17,8 @@ import numpy as np
 from eigengame.sharding.gather import gather
 from eigengame.solver.certificate import Certificate, certificate
 from eigengame.solver.device_probes import draw_probes, powered
-from eigengame.solver.goal import Goal, converged_status
-from eigengame.solver.outcome import Outcome, Status
+from eigengame.solver.goal import Goal
+from eigengame.solver.outcome import Outcome, Status, converged_status
 from eigengame.solver.products import Refined, image, improve, measure
 from eigengame.solver.risk import RISK, share_of_risk
 

@@ -83,6 +83,11 @@ def gamma(length: float) -> float:
     return length * UNIT / max(1 - length * UNIT, UNIT)
 
 
+def growth_about_mean(weight: float, mean: np.ndarray, squares: float) -> float:
+    r"""Return $(1 + \sqrt{C/T})^2$, by which errors grow when the mean is subtracted afterwards."""
+    return (1 + math.sqrt(weight * float(np.sum(mean**2)) / squares)) ** 2 if squares > 0 else 1.0
+
+
 @dataclass(frozen=True)
 class Rounding:
     r"""Bounds on the rounding errors of products with $M$.

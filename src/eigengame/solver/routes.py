@@ -5,10 +5,11 @@ from __future__ import annotations
 import jax
 
 from eigengame._system.memory import free_memory
-from eigengame.solver.block_lanczos import largest_basis
 from eigengame.solver.counted_eigenvalues import SPARE
+from eigengame.solver.lanczos_basis import basis_bytes, lanczos_block, largest_basis
+from eigengame.solver.limits import AUTO_PASSES
 from eigengame.solver.memory import available
-from eigengame.solver.options import AUTO_PASSES, PROBES
+from eigengame.solver.options import PROBES
 from eigengame.sources import Source
 
 REMEMBERED = "remembered"
@@ -53,9 +54,6 @@ START_UP = 1e11
 EIGENPROBLEM = 15
 """Operations of an eigenproblem of size m, divided by the cube of m."""
 
-
-LANCZOS_PASSES = 12
-"""Largest number of passes over dense rows by Lanczos' method: a certificate usually takes six to ten."""
 
 PASS_COST = 18
 """What a pass over dense rows costs beside its products, in vectors: rows are loaded and packed."""
@@ -153,22 +151,6 @@ def _cheapest(
     most = MOST_SOLVED if computed else AUTO_PASSES * 3 * players
     small = not source.sparse and (cheap or rows**2 * d + EIGENPROBLEM * rows**3 <= START_UP)
     return ROW_GRAM if (rows <= most or small) and _solvable(rows) else REMEMBERED
-
-
-def lanczos_block(k: int) -> int:
-    """Return the number of vectors of dense rows that are multiplied at a time, for k components.
-
-    A space of about $4.5k + 40$ vectors is needed. Small blocks need fewer of them, but more passes.
-    """
-    return max(16, 8 * -(-(9 * k + 80) // 160))
-
-
-def basis_bytes(size: int, k: int, block: int | None = None) -> int:
-    """Return the bytes of the largest basis of vectors of this size for k components; by default of dense rows."""
-    if block is not None:
-        return 8 * size * largest_basis(size, k + SPARE, block)
-    block = lanczos_block(k)
-    return 8 * size * min(largest_basis(size, k + SPARE, block), LANCZOS_PASSES * block)
 
 
 def _by_lanczos(source: Source, k: int, rows: int, route: str) -> bool:

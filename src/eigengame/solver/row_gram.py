@@ -33,18 +33,14 @@ import jax
 import numpy as np
 from scipy.linalg import eigvalsh
 
+from eigengame._system.blas_threads import threads_for
 from eigengame.solver.centred_rows import largest_by_lanczos
 from eigengame.solver.certificate import Certificate, certificate, stored
 from eigengame.solver.exact_stream import exact_probes, exact_stream
-from eigengame.solver.goal import converged_status
 from eigengame.solver.held_rows import HeldRows
 from eigengame.solver.inner_products import COUNT, RowGram, product, row_gram
-from eigengame.solver.largest_eigenvectors import (
-    bound_outside,
-    largest_eigenvectors,
-    threads_for,
-)
-from eigengame.solver.outcome import Outcome, Status
+from eigengame.solver.largest_eigenvectors import bound_outside, largest_eigenvectors
+from eigengame.solver.outcome import Outcome, Status, converged_status
 from eigengame.solver.passes import Passes
 from eigengame.solver.plan import Plan, tries_float32
 from eigengame.solver.result import (

@@ -11,7 +11,7 @@ from typing import Any
 from eigengame._system.array_file import DIGEST, add_checksum
 from eigengame._system.atomic_write import StorageError
 from eigengame._version import __version__
-from eigengame.solver.options import MAX_PASSES
+from eigengame.solver.limits import MAX_PASSES
 
 FORMAT = 4
 """Format of a folder. Folders of format 1 have no digests, neither of the data nor of the files. Up to format 2,

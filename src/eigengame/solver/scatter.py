@@ -14,16 +14,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from eigengame._system.blas_threads import threads_for
 from eigengame.game.rows import DenseRows
 from eigengame.linalg.quick_jit import quick_jit
 from eigengame.solver.float64_products import longest_sum
-from eigengame.solver.largest_eigenvectors import threads_for
+from eigengame.solver.host_sums import on_host
 from eigengame.solver.moments import Moments, batch_moments, merge_moments, no_moments
-from eigengame.solver.passes import Passes, SourcePasses
+from eigengame.solver.passes import Passes
 from eigengame.solver.probes import least_norm
 from eigengame.solver.raw_rows import RawRows
 from eigengame.solver.risk import EXACT_RISK, RISK
-from eigengame.solver.rounding import OPERATIONS, gamma
+from eigengame.solver.rounding import OPERATIONS, gamma, growth_about_mean
 
 
 @dataclass(frozen=True)
@@ -104,20 +105,10 @@ def accumulate_scatter(passes: Passes, *, center: bool) -> Scatter:
     return Scatter((matrix + matrix.T) / 2, moments, rows, error)
 
 
-def growth_about_mean(weight: float, mean: np.ndarray, squares: float) -> float:
-    r"""Return $(1 + \sqrt{C/T})^2$, by which errors grow when the mean is subtracted afterwards."""
-    return (1 + math.sqrt(weight * float(np.sum(mean**2)) / squares)) ** 2 if squares > 0 else 1.0
-
-
 def _add(carry: Any, rows: RawRows | DenseRows, count: int) -> Any:
     r"""Add one batch to $X^\top X$, the moments, and the numbers of rows and batches."""
     total, moments, seen, batches = carry
     return *_accumulate(rows, total, moments), seen + count, batches + 1
-
-
-def on_host(passes: Passes) -> bool:
-    """Return whether rows are in memory that NumPy reads: then nothing needs to be compiled."""
-    return isinstance(passes, SourcePasses) and passes.raw and jax.default_backend() == "cpu"
 
 
 def _add_on_host(carry: Any, rows: RawRows, count: int) -> Any:

@@ -13,12 +13,12 @@ from eigengame.solver.covariance import solve_covariance
 from eigengame.solver.dense_problem import dense_problem
 from eigengame.solver.flat_spectra import is_flat, players_for_flat
 from eigengame.solver.forgetting import faded_passes, refuse_unless_fading
-from eigengame.solver.goal import Goal, converged_status, measures_in_float64, play_rounding
+from eigengame.solver.goal import Goal, measures_in_float64, play_rounding
 from eigengame.solver.lanczos import certified_by_lanczos, lanczos_stream
 from eigengame.solver.moments import Moments
 from eigengame.solver.one_pass import certificate_of, probe_images
 from eigengame.solver.options import Options
-from eigengame.solver.outcome import Outcome, Status
+from eigengame.solver.outcome import Outcome, Status, converged_status
 from eigengame.solver.passes import Passes, SourcePasses
 from eigengame.solver.plan import MOST_PRECISE, Plan
 from eigengame.solver.refine import refine

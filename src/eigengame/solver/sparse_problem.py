@@ -12,10 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from eigengame._system.blas_threads import all_blas_threads
-from eigengame.solver.block_lanczos import BLOCK, Product
+from eigengame.solver.block_lanczos import Product
 from eigengame.solver.centred_rows import CentredRows, centred_rows, largest_by_lanczos
 from eigengame.solver.float64_products import orthonormal
 from eigengame.solver.held_rows import HeldRows
+from eigengame.solver.lanczos_basis import BLOCK
 from eigengame.solver.moments import Moments
 from eigengame.solver.passes import Passes
 from eigengame.solver.plan import Plan
