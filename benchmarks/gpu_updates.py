@@ -27,7 +27,7 @@ from eigengame.game import DenseRows
 from eigengame.linalg.wide import combined, inner_products
 from eigengame.metrics import angular_error
 from eigengame.sharding.placement import ONE_DEVICE
-from eigengame.solver.products import _accumulate
+from eigengame.solver.refinement.products import _accumulate
 
 ROWS = 128
 FEATURES = 20_371_456

@@ -28,10 +28,12 @@ from benchmarks.hostile_claims import Claim, Route, claim, estimator, tolerance
 from benchmarks.hostile_problems import Problem
 from benchmarks.hostile_streams import STREAM_ROUTES
 from eigengame.estimator import pca
-from eigengame.solver import dense_problem, lanczos, plan, refine, routes
-from eigengame.solver.float32_products import measurable
-from eigengame.solver.goal import Goal
-from eigengame.solver.plan import COARSE
+from eigengame.solver.lanczos import dense_problem, lanczos
+from eigengame.solver.planning import plan, routes
+from eigengame.solver.planning.plan import COARSE
+from eigengame.solver.refinement import refine
+from eigengame.solver.refinement.float32_products import measurable
+from eigengame.solver.refinement.goal import Goal
 
 MOST_INNER_PRODUCTS = 1200
 """Largest number of rows whose inner products are solved."""

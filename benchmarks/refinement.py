@@ -17,7 +17,7 @@ from unittest import mock
 import numpy as np
 
 from eigengame import EigenGamePCA, testing
-from eigengame.solver import refine
+from eigengame.solver.refinement import refine
 
 ROWS, FEATURES, K = 4000, 1499, 16
 RANKS = np.arange(1.0, FEATURES + 1)

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from eigengame.solver.outcome import Status
-from eigengame.solver.parameters import VALUES
+from eigengame.solver.planning.parameters import VALUES
+from eigengame.solver.results.outcome import Status
 
 Check = Callable[[Any], bool]
 

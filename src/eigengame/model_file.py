@@ -34,16 +34,16 @@ from eigengame.algorithms.remembered import RememberedState
 from eigengame.game.memory import Memory
 from eigengame.model_facts import check_facts
 from eigengame.preparation import Preparation
-from eigengame.solver.certificate import Certificate
-from eigengame.solver.clusters import Cluster
-from eigengame.solver.frame import Frame
-from eigengame.solver.moments import Moments
-from eigengame.solver.options import Options
-from eigengame.solver.outcome import Outcome, Status
-from eigengame.solver.parameters import accumulated
-from eigengame.solver.probe_sums import ProbeSums
-from eigengame.solver.result import Result
-from eigengame.solver.stream import Stream
+from eigengame.solver.certificates.certificate import Certificate
+from eigengame.solver.certificates.clusters import Cluster
+from eigengame.solver.planning.options import Options
+from eigengame.solver.planning.parameters import accumulated
+from eigengame.solver.results.outcome import Outcome, Status
+from eigengame.solver.results.result import Result
+from eigengame.solver.rows.frame import Frame
+from eigengame.solver.rows.moments import Moments
+from eigengame.solver.streams.probe_sums import ProbeSums
+from eigengame.solver.streams.stream import Stream
 from eigengame.sources import Layers
 from eigengame.sources._folders import without_folders
 

@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 from eigengame import EigenGamePCA, metrics
-from eigengame.solver import plan, ragged, streaming
-from eigengame.solver.row_counts import PrecisionWarning
+from eigengame.solver.planning import plan
+from eigengame.solver.rows import ragged
+from eigengame.solver.rows.row_counts import PrecisionWarning
+from eigengame.solver.streams import streaming
 from tests.game_pca import game_pca
 from tests.tolerance import assert_close
 
