@@ -20,7 +20,7 @@ import numpy as np
 from eigengame.game.csr_rows import CSRRows
 from eigengame.game.rows import DenseRows
 from eigengame.game.sparse_rows import SparseRows
-from eigengame.linalg.library import library_of
+from eigengame.linalg.library import array_namespace
 from eigengame.linalg.products import row_product
 from eigengame.linalg.quick_jit import quick_jit
 from eigengame.sharding.gather import gather
@@ -189,7 +189,7 @@ def _added(
 ) -> Sums:
     """Add rows in float64; `level` (1, K) are the scores of the mean, if rows are not centred."""
     constant, scores = rows.constant(), rows.scores(block)
-    xp = library_of(scores)
+    xp = array_namespace(scores)
     if level is not None:
         scores = scores - constant * level
     return Sums(

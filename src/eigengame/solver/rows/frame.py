@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from eigengame._system import interrupts
-from eigengame.linalg.library import library_of
+from eigengame.linalg.library import array_namespace
 from eigengame.sources import RandomAccess, Source
 
 FAR = 30.0
@@ -164,7 +164,7 @@ def frame_of(
     block = values.astype(wide) if source.on_device else np.asarray(values, wide)
     small = source.dtype.kind in "ui" and source.dtype.itemsize == 1
     limit = FAR_IN_HALF if source.shifts else FAR
-    xp: Any = library_of(block)
+    xp: Any = array_namespace(block)
     low, high = block.min(axis=0), block.max(axis=0)
     origin = None
     if center and not small:
@@ -220,7 +220,7 @@ def _far_mean(
     """
     with np.errstate(all="ignore"):
         # Divided by the largest number of each feature, so that squares stay in range.
-        scaled = block / library_of(block).where(sizes > 0, sizes, 1)[None, :]
+        scaled = block / array_namespace(block).where(sizes > 0, sizes, 1)[None, :]
         found = (scaled.mean(axis=0), scaled.std(axis=0), sizes)
         mean, deviation, largest = (of_all(np.asarray(one, np.float64)) for one in found)
         far = (np.abs(mean) > limit * deviation) & np.isfinite(mean)

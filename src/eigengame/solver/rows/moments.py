@@ -14,7 +14,7 @@ from eigengame.game.csr_rows import CSRRows
 from eigengame.game.memory import common_mean
 from eigengame.game.rows import DenseRows
 from eigengame.game.sparse_rows import SparseRows
-from eigengame.linalg.library import library_of
+from eigengame.linalg.library import array_namespace
 from eigengame.linalg.wide import rows_fit
 from eigengame.sharding.placement import ONE_DEVICE, Placement
 
@@ -120,7 +120,7 @@ def _column_squares(rows: DenseRows) -> jax.Array:
 def merge_moments(one: Moments, other: Moments) -> Moments:
     """Return the moments of both sets of rows together."""
     total = one.weight + other.weight
-    xp = library_of(total)
+    xp = array_namespace(total)
     share = other.weight / xp.where(total > 0, total, 1)
     step = other.mean - one.mean
     return Moments(

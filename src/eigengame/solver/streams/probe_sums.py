@@ -16,7 +16,7 @@ import numpy as np
 from eigengame.game.csr_rows import CSRRows, sums_of_rows
 from eigengame.game.rows import SampleRows
 from eigengame.game.sparse_rows import SparseRows
-from eigengame.linalg.library import library_of
+from eigengame.linalg.library import array_namespace
 from eigengame.linalg.products import full_product, row_product
 from eigengame.sharding.placement import ONE_DEVICE, Placement
 from eigengame.solver.certificates.probes import STREAM, draw_probes
@@ -112,7 +112,7 @@ def add_batch(
         Whether M is about the mean.
     """
     scores = rows.pass_scores(sums.draws)
-    constant, xp = rows.constant(), library_of(scores)
+    constant, xp = rows.constant(), array_namespace(scores)
     own_rows, parts = xp.asarray(xp.count_nonzero(constant)).astype(sums.longest.dtype), 1
     if isinstance(rows, CSRRows):
         own_rows, parts = sums_of_rows(int(own_rows))
@@ -175,7 +175,7 @@ def common_probes(
 def _with_bridge(sums: ProbeSums, one: Moments, other: Moments) -> ProbeSums:
     """Return the sums with what the difference of two means adds: one more row."""
     total = one.weight + other.weight
-    xp = library_of(total)
+    xp = array_namespace(total)
     weight = one.weight * (other.weight / xp.where(total > 0, total, 1))
     step = (other.mean - one.mean)[None, :]
     images = sums.images + weight * full_product(sums.draws, step.T) * step
