@@ -29,7 +29,7 @@ from benchmarks.hostile_problems import Problem
 from benchmarks.hostile_streams import STREAM_ROUTES
 from eigengame.estimator import pca
 from eigengame.solver.lanczos import dense_problem, lanczos
-from eigengame.solver.planning import plan, routes
+from eigengame.solver.planning import make_plan, routes
 from eigengame.solver.planning.plan import COARSE
 from eigengame.solver.refinement import refine
 from eigengame.solver.refinement.float32_products import measurable
@@ -102,7 +102,7 @@ def _in_float32(problem: Problem, route: str) -> list[Claim]:
     """Return the claims of a route that uses float32 with measured errors."""
     with (
         mock.patch.object(pca, "SMALL", 0),
-        mock.patch.object(plan, "route_of", return_value=route),
+        mock.patch.object(make_plan, "route_of", return_value=route),
     ):
         tol = max(tolerance(problem), COARSE)  # with a smaller one float32 is not tried
         fit = partial(estimator, problem, algorithm="auto", tol=tol, dtype="float32")

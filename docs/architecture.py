@@ -75,7 +75,10 @@ SOLVER: Mapping[str, tuple[str, str]] = {
         "bounds on components: angles, rounding, probes; no data is read here",
     ),
     "passes": ("passes", "passes over all rows: folds, sums in float64, progress, checkpoints"),
-    "planning": ("plan", "every decision about a fit: options, memory, batch size, route, plan"),
+    "planning": (
+        "make_plan",
+        "every decision about a fit: options, memory, batch size, route, plan",
+    ),
     "streams": ("streaming", "the remembered game, its memory, and the certificate of one pass"),
     "results": ("result", "components in the units of the data, and how the run ended"),
     "refinement": ("refine", "further passes, until the certificate meets the tolerance"),

@@ -127,7 +127,7 @@ def test_passes_that_were_given_are_the_limit(game_only):
 
 
 def test_memory_that_is_short_takes_fewer_passes(monkeypatch, game_only):
-    import eigengame.solver.planning.plan as plans
+    import eigengame.solver.planning.make_plan as plans
 
     def refuse(memory, *_, **__):
         if memory.certificate > 8 * 64 * 600:

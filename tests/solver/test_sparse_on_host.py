@@ -13,8 +13,8 @@ from eigengame.game import csr_rows
 from eigengame.game.csr_rows import CSRRows
 from eigengame.game.sparse_rows import SparseRows
 from eigengame.solver.certificates.probes import spectral_norm
+from eigengame.solver.planning.make_plan import make_plan
 from eigengame.solver.planning.options import Options
-from eigengame.solver.planning.plan import make_plan
 from eigengame.solver.planning.problem import Problem
 from eigengame.solver.rows.batches import Batches
 from tests.game_pca import game_pca

@@ -27,7 +27,8 @@ from eigengame.dask.passes import DaskPasses
 from eigengame.preparation import PreparedSource
 from eigengame.solver.fit import batches_of
 from eigengame.solver.passes.events import Watcher
-from eigengame.solver.planning.plan import Plan, make_plan
+from eigengame.solver.planning.make_plan import make_plan
+from eigengame.solver.planning.plan import Plan
 from eigengame.solver.planning.problem import Problem
 from eigengame.solver.rows.frame import Frame
 from eigengame.sources import Source

@@ -9,7 +9,7 @@ import numpy as np
 from eigengame.sharding.placement import ONE_DEVICE
 from eigengame.solver.fit import batches_of
 from eigengame.solver.passes.passes import SourcePasses
-from eigengame.solver.planning.plan import make_plan
+from eigengame.solver.planning.make_plan import make_plan
 from eigengame.solver.planning.problem import Problem
 from eigengame.solver.results.half_precision import with_rounding
 from eigengame.solver.results.result import Result, result_of, stream_frame, stream_in

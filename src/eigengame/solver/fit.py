@@ -13,7 +13,8 @@ from eigengame.sharding.placement import Placement
 from eigengame.solver.passes.checkpoint import CheckpointStore
 from eigengame.solver.passes.events import Watcher, call
 from eigengame.solver.passes.passes import Passes, SourcePasses
-from eigengame.solver.planning.plan import Plan, make_plan
+from eigengame.solver.planning.make_plan import make_plan
+from eigengame.solver.planning.plan import Plan
 from eigengame.solver.planning.problem import Problem
 from eigengame.solver.planning.routes import EXACT_ROUTES
 from eigengame.solver.results.result import Result

@@ -15,8 +15,8 @@ from eigengame.solver.exact.inner_products import row_gram
 from eigengame.solver.exact.row_gram import solve_players
 from eigengame.solver.passes.held_rows import PANEL_BYTES, HeldRows
 from eigengame.solver.passes.passes import SourcePasses
+from eigengame.solver.planning.make_plan import make_plan
 from eigengame.solver.planning.options import Options
-from eigengame.solver.planning.plan import make_plan
 from eigengame.solver.planning.problem import Problem
 from eigengame.solver.planning.routes import MOST_SOLVED, ROW_GRAM
 from eigengame.solver.results.outcome import Status

@@ -78,9 +78,9 @@ def test_a_fit_that_grew_resumes_to_the_same_bits(tmp_path):
 
 
 def test_with_few_features_a_flat_spectrum_is_solved_exactly_at_once(monkeypatch):
-    from eigengame.solver.planning import plan
+    from eigengame.solver.planning import make_plan
 
-    monkeypatch.setattr(plan, "route_of", lambda *_, **__: "remembered")
+    monkeypatch.setattr(make_plan, "route_of", lambda *_, **__: "remembered")
     rows = rows_of(FLAT)
     pca = EigenGamePCA(K, random_state=0, dtype="float32").fit(rows)
     assert pca.outcome_.route == "remembered, then covariance"

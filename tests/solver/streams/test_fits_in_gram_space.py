@@ -8,7 +8,7 @@ import pytest
 import eigengame as eg
 from eigengame.linalg import offload as on_host
 from eigengame.metrics import angular_error
-from eigengame.solver.planning import memory, plan
+from eigengame.solver.planning import make_plan, memory
 from eigengame.solver.planning.options import Options
 from tests.game_pca import game_pca
 
@@ -48,7 +48,7 @@ def test_a_fit_that_keeps_to_gram_space_is_the_fit(source, center, hosted, monke
         lambda *given: traced.append(1) or played(*given),
     )
     usual = game_pca(K, **options).fit(source)
-    monkeypatch.setattr(plan, "kernels_fit", lambda wide, rows: True)
+    monkeypatch.setattr(make_plan, "kernels_fit", lambda wide, rows: True)
     if hosted:
         # Blocks that do not divide the features, and a device with room for little more than the rows.
         monkeypatch.setattr(on_host, "BLOCK", 25)
@@ -69,8 +69,8 @@ def test_a_fit_that_keeps_to_gram_space_is_the_fit(source, center, hosted, monke
 
 def test_players_and_mean_together_are_what_kernels_take():
     options = Options(center=True)
-    assert plan._extra_for_kernels(options, 32).players(32, 10**6) + 1 == 48
-    assert plan._extra_for_kernels(options, 16).players(16, 10**6) + 1 == 32
+    assert make_plan._extra_for_kernels(options, 32).players(32, 10**6) + 1 == 48
+    assert make_plan._extra_for_kernels(options, 16).players(16, 10**6) + 1 == 32
     # More than kernels take, and a number that was given, stay as they are.
-    assert plan._extra_for_kernels(options, 60) == options
-    assert plan._extra_for_kernels(Options(extra=3), 8).extra == 3
+    assert make_plan._extra_for_kernels(options, 60) == options
+    assert make_plan._extra_for_kernels(Options(extra=3), 8).extra == 3
