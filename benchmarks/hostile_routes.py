@@ -160,7 +160,7 @@ def by_measured_products(problem: Problem) -> list[Claim]:
     fit = partial(estimator, problem, tol=tol, dtype="float32")
     with (
         mock.patch.object(pca, "SMALL", 0),
-        mock.patch.object(refine, "_first_precision", measured),
+        mock.patch.object(refine, "first_precision", measured),
     ):
         return [
             claim("plain", fit().fit(problem.rows)),

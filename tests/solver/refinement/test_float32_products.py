@@ -95,7 +95,7 @@ def test_float64_follows_where_measured_errors_are_too_large(monkeypatch):
         return rounded, images, bounds + 10.0
 
     monkeypatch.setattr("eigengame.solver.refinement.block_products.measured_products", poor)
-    monkeypatch.setattr(refine, "_first_precision", lambda *_: "measured")
+    monkeypatch.setattr(refine, "first_precision", lambda *_: "measured")
     rows = rows_of(5)
     pca = EigenGamePCA(3, algorithm="remembered", tol=0.01, dtype="float32", random_state=0)
     pca.fit(rows)

@@ -20,6 +20,7 @@ from eigengame.solver.certificates.risk import (
 )
 from eigengame.solver.certificates.rounding import Rounding
 from eigengame.solver.refinement import refine as refining
+from eigengame.solver.refinement import space_certificate
 from eigengame.solver.refinement.certify_players import certify, certify_by_one_pass
 from eigengame.solver.refinement.goal import Goal
 from eigengame.solver.refinement.products import improve, measure
@@ -240,13 +241,13 @@ def test_a_later_look_takes_a_smaller_risk_and_so_allows_for_more():
 
 def test_the_rounding_of_products_reaches_bounds_and_probes(monkeypatch):
     floors, errors = [], []
-    original = refining.certificate
+    original = space_certificate.certificate
 
     def spied(*args, **options):
         floors.append(options["floor"])
         return original(*args, **options)
 
-    monkeypatch.setattr(refining, "certificate", spied)
+    monkeypatch.setattr(space_certificate, "certificate", spied)
     level = refining.Probes.level
     monkeypatch.setattr(
         refining.Probes, "level", lambda self, risk: errors.append(self.errors) or level(self, risk)
@@ -285,5 +286,5 @@ def test_the_level_outside_the_first_players_allows_for_errors_of_the_images():
         KrylovSpace(directions, values[:, None] * directions, np.full(4, error), np.zeros(4))
         for error in (0.0, 0.1)
     )
-    assert refining._level_with(exact, 2, 0.5) == pytest.approx(2.0)
-    assert refining._level_with(rough, 2, 0.5) > 2.0 + 0.1 * math.sqrt(2)
+    assert space_certificate._level_with(exact, 2, 0.5) == pytest.approx(2.0)
+    assert space_certificate._level_with(rough, 2, 0.5) > 2.0 + 0.1 * math.sqrt(2)

@@ -12,14 +12,14 @@ from __future__ import annotations
 import math
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import numpy as np
 
 from eigengame._system.blas_threads import all_blas_threads
 from eigengame.sharding.gather import gather
-from eigengame.solver.certificates.certificate import Certificate, certificate, stored, tighter
+from eigengame.solver.certificates.certificate import Certificate, stored
 from eigengame.solver.certificates.image_errors import rounding_angles
 from eigengame.solver.certificates.krylov_space import (
     KrylovSpace,
@@ -27,11 +27,9 @@ from eigengame.solver.certificates.krylov_space import (
     fresh_directions,
     krylov_space,
     most_directions,
-    residuals,
     truncated,
 )
 from eigengame.solver.certificates.probes import ProbeImages, Probes, draw_probes
-from eigengame.solver.certificates.risk import RISK, share_of_risk
 from eigengame.solver.certificates.small_products import SmallProducts, small_products
 from eigengame.solver.passes import float64_products as float64
 from eigengame.solver.planning.options import REFINED_PROBES
@@ -41,16 +39,19 @@ from eigengame.solver.refinement.block_products import (
     multiply,
     rounded_to,
 )
-from eigengame.solver.refinement.float32_products import measurable
 from eigengame.solver.refinement.goal import Goal
+from eigengame.solver.refinement.precision import (
+    ROOM,
+    first_precision,
+    next_precision,
+    rounding_is_too_large,
+)
 from eigengame.solver.refinement.refine_on_device import Refinement, refine_on_device
+from eigengame.solver.refinement.space_certificate import space_certificate
 from eigengame.solver.results.outcome import Outcome, Status, converged_status
 
 WIDE = 2**20
 """Size of players from which products on the host use all threads."""
-
-ROOM = 0.5
-"""Share of the tolerance that rounding may take in passes in the precision of the updates."""
 
 LOW = 0.75
 """Level, as a share of the variance of the last component, below which given components need no further passes."""
@@ -156,7 +157,7 @@ def _begin(
     """Measure the players, and the probes with them, by one pass."""
     start = float64.orthonormal(players)
     count, d = start.shape
-    precision = _first_precision(goal, values)
+    precision = first_precision(goal, values)
     if precision != "float64":
         start = rounded_to(start, goal.dtype)
     fixed = start if precision == "float64" else float64.orthonormal(start)
@@ -174,25 +175,8 @@ def _begin(
     if probes is not None:
         probes = _multiplied(probes, others, space).with_space(space)
     measured = small_products(*space[:2])
-    certified = _certified(goal, space, probes, count, 1, measured)
+    certified = space_certificate(goal, space, probes, count, 1, measured)
     return _Step(space, probes, certified, precision, measured=measured)
-
-
-def _first_precision(goal: Goal, values: np.ndarray | None) -> Precision:
-    """Return the precision of the first pass, from estimates of the eigenvalues (K,) if there are any."""
-    if np.dtype(goal.dtype) == np.float64 or goal.passes.on_host:
-        return "float64"
-    if values is None or goal.tol is None:
-        return "update"
-    least = rounding_angles(values, *goal.rounding.parts(values), goal.k, float(values[-1]))
-    if (least[: goal.determined] <= ROOM * goal.tol).all():
-        return "update"
-    return _next_precision(goal, "update")
-
-
-def _next_precision(goal: Goal, precision: Precision) -> Precision:
-    """Return the precision of passes if the rounding of this one is too large."""
-    return "measured" if precision == "update" and measurable(goal) else "float64"
 
 
 def _next(goal: Goal, now: _Step, count: int) -> _Step:
@@ -203,11 +187,12 @@ def _next(goal: Goal, now: _Step, count: int) -> _Step:
         look += 1
         draws = draw_probes(goal.seed + look, REFINED_PROBES, probes.players.shape[1])
         probes = Probes.outside(space.directions[:count], draws, probes.unit)
-    again = precision != "float64" and _rounding_is_too_large(goal, now)
+    level = now.certificate.level * goal.scale
+    again = precision != "float64" and rounding_is_too_large(goal, space, level)
     if again:
         assert probes is not None
         directions = _together(space.directions[:count], probes.players)
-        precision = _next_precision(goal, precision)
+        precision = next_precision(goal, precision)
     elif now.settled:
         directions = space.directions[:0]
     else:
@@ -228,7 +213,7 @@ def _next(goal: Goal, now: _Step, count: int) -> _Step:
         if len(space.directions) > most_directions(count, directions.shape[1]):
             space, measured = truncated(space, probes.players, 2 * count), None
     measured = small_products(*space[:2]) if measured is None else measured
-    certified = _certified(goal, space, probes, count, look, measured)
+    certified = space_certificate(goal, space, probes, count, look, measured)
     return _Step(space, probes, certified, precision, look, measured, settled)
 
 
@@ -261,7 +246,7 @@ def measured_players(goal: Goal, players: np.ndarray) -> Certificate:
             break
         found = multiply(goal, probes.block(), "float64", "probes")
         probes, used = _multiplied(probes, found, now.space), used + 1
-        after = _certified(goal, now.space, probes, count, 1, now.measured)
+        after = space_certificate(goal, now.space, probes, count, 1, now.measured)
         done = after.level > 0.98 * now.certificate.level
         now = now._replace(probes=probes, certificate=after)
         if done:
@@ -287,74 +272,6 @@ def _together(players: np.ndarray, others: np.ndarray) -> np.ndarray:
         rest = rest - (rest @ players.T) @ players
     _, sizes, rows = np.linalg.svd(rest, full_matrices=False)
     return float64.orthonormal(np.concatenate([players, rows[sizes > 1e-12]]))
-
-
-def _rounding_is_too_large(goal: Goal, now: _Step) -> bool:
-    """Return whether the rounding of the images alone keeps a component above the tolerance."""
-    if goal.tol is None:
-        return False
-    space = now.space
-    level = now.certificate.level * goal.scale
-    least = rounding_angles(
-        space.values, space.sums, space.scores, goal.k, min(level, float(space.values[-1]))
-    )
-    return bool((least[: goal.determined] > goal.tol).any())
-
-
-def _certified(
-    goal: Goal,
-    space: KrylovSpace,
-    probes: Probes | None,
-    count: int,
-    look: int,
-    measured: SmallProducts | None,
-) -> Certificate:
-    """Return the certificate of the components as they are stored."""
-    level = (
-        -math.inf
-        if probes is None or len(space.directions) == space.directions.shape[1]
-        else probes.level(share_of_risk(look))
-    )
-    options: dict[str, Any] = {
-        "scale": goal.scale,
-        "confidence": 1.0 if probes is None and not measurable(goal) else 1 - RISK,
-        "probes": 0 if probes is None else probes.count,
-        "powers": 0 if probes is None else probes.powers,
-        "tol": goal.tol,
-    }
-    found = certificate(
-        *space[:2],
-        goal.k,
-        floor=space.sums,
-        scores=space.scores,
-        level=level,
-        measured=measured,
-        **options,
-    )
-    if count < len(space.directions) and math.isfinite(level):
-        part = space.first(count)
-        higher = _level_with(space, count, level)
-        few = certificate(
-            *part[:2], goal.k, floor=part.sums, scores=part.scores, level=higher, **options
-        )
-        found = tighter(found, few)
-    players = space.directions[:count]
-    return stored(found, players, players.astype(goal.dtype))
-
-
-def _level_with(space: KrylovSpace, count: int, level: float) -> float:
-    """Return a bound on the largest eigenvalue outside the first players, from that outside the space.
-
-    The other directions of the space have values up to that of the next one, and are coupled to the outside by
-    their residuals.
-    """
-    # Values and residuals are off by the errors of the images.
-    error = float(np.linalg.norm(space.floor[count:]))
-    value = float(space.values[count]) + error
-    rest = residuals(space, len(space.directions))[count:]
-    coupling = math.sqrt(float(np.linalg.eigvalsh(rest @ rest.T)[-1])) + error
-    half = (value - level) / 2
-    return (value + level) / 2 + math.hypot(half, coupling)
 
 
 def _status(goal: Goal, now: _Step, used: int, stalled: int) -> Status | None:
