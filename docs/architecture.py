@@ -36,10 +36,9 @@ LAYERS: tuple[Mapping[str, str], ...] = (
     {"sources": "input formats: each source yields blocks of rows"},
     {"preparation": "transforms of rows while they are read"},
     {"solver": "one fit: plan, batches, passes, refinement, certificate, checkpoint, outcome"},
-    {"model_facts": "check of the content of a model file"},
     {
         "model": "application of fitted components: scores, reconstruction, likelihood",
-        "model_file": "model files on disk",
+        "model_file": "model files on disk: writer, reader, check of their content",
     },
     {"export": "components for other libraries: torch modules, LoRA, scikit-learn, files"},
     {"monitoring": "T2, squared prediction error and control limits of rows"},
