@@ -19,9 +19,9 @@ import jax
 import numpy as np
 
 import eigengame as eg
-from eigengame.solver import streaming
-from eigengame.solver.batches import Batches
-from eigengame.solver.passes import SourcePasses
+from eigengame.solver.passes.passes import SourcePasses
+from eigengame.solver.rows.batches import Batches
+from eigengame.solver.streams import streaming
 from eigengame.sources import as_source
 
 K, D, N = 16, 784, 20_000

@@ -16,8 +16,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from eigengame.solver.wide_streaming import begun as begun_wide
-from eigengame.solver.wide_streaming import step as wide_step
 
 from eigengame import make
 from eigengame._play import _update
@@ -27,7 +25,9 @@ from eigengame.game import DenseRows
 from eigengame.linalg.wide import combined, inner_products
 from eigengame.metrics import angular_error
 from eigengame.sharding.placement import ONE_DEVICE
-from eigengame.solver.products import _accumulate
+from eigengame.solver.planning.plan import CARRIED
+from eigengame.solver.refinement.products import _accumulate
+from eigengame.solver.streams.streaming import MODES, step_with_overlaps
 
 ROWS = 128
 FEATURES = 20_371_456
@@ -125,8 +125,8 @@ def of_algorithm(algorithm: Any, k: int, rows: list[DenseRows]) -> Callable[[], 
 def of_game(k: int, rows: list[DenseRows], center: bool) -> Callable[[], Any]:
     """Return a function that computes the next update of the remembered game, with tracked overlaps."""
     game, turn = Remembered(extra=0, center=center), iter(range(10**9))
-    begun = begun_wide(game, k, rows[0].width, np.float32, 0)
-    now = [(begun.seen.state, begun.overlaps)]
+    begun = MODES[CARRIED].begin(game, k, rows[0].width, np.float32, 0, ONE_DEVICE)
+    now = [(begun.state, begun.overlaps)]
 
     @jax.jit
     def update(some: DenseRows, state: Any, overlaps: jax.Array) -> Any:
@@ -143,11 +143,11 @@ def of_game(k: int, rows: list[DenseRows], center: bool) -> Callable[[], Any]:
 def of_stream(k: int, rows: list[DenseRows], center: bool) -> Callable[[], Any]:
     """Return a function that computes the next update as a fit does, with the moments of every feature."""
     game, turn = Remembered(extra=0, center=center), iter(range(10**9))
-    begun = begun_wide(game, k, rows[0].width, np.float32, 0)
-    now = [(begun.seen.state, begun.seen.moments, begun.overlaps)]
+    begun = MODES[CARRIED].begin(game, k, rows[0].width, np.float32, 0, ONE_DEVICE)
+    now = [(begun.state, begun.moments, begun.overlaps)]
 
     def run() -> Any:
-        now[0] = wide_step(game, rows[next(turn) % len(rows)], *now[0])
+        now[0] = step_with_overlaps(game, rows[next(turn) % len(rows)], *now[0])
         return now[0]
 
     return run
@@ -167,7 +167,8 @@ def of_pass(k: int, rows: list[DenseRows]) -> Callable[[], Any]:
 
 def begin(k: int, d: int) -> jax.Array:
     """Return random orthonormal players."""
-    return begun_wide(Remembered(extra=0), k, d, np.float32, 0).seen.state.memory.players
+    begun = MODES[CARRIED].begin(Remembered(extra=0), k, d, np.float32, 0, ONE_DEVICE)
+    return begun.state.memory.players
 
 
 def report(name: str, k: int, rate: float, rows: list[DenseRows], run: Callable[[], Any]) -> None:

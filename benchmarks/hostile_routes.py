@@ -28,10 +28,12 @@ from benchmarks.hostile_claims import Claim, Route, claim, estimator, tolerance
 from benchmarks.hostile_problems import Problem
 from benchmarks.hostile_streams import STREAM_ROUTES
 from eigengame.estimator import pca
-from eigengame.solver import dense_problem, lanczos, plan, refine, routes
-from eigengame.solver.float32_products import measurable
-from eigengame.solver.goal import Goal
-from eigengame.solver.plan import COARSE
+from eigengame.solver.lanczos import dense_problem, lanczos
+from eigengame.solver.planning import make_plan, routes
+from eigengame.solver.planning.plan import COARSE
+from eigengame.solver.refinement import refine
+from eigengame.solver.refinement.float32_products import measurable
+from eigengame.solver.refinement.goal import Goal
 
 MOST_INNER_PRODUCTS = 1200
 """Largest number of rows whose inner products are solved."""
@@ -100,7 +102,7 @@ def _in_float32(problem: Problem, route: str) -> list[Claim]:
     """Return the claims of a route that uses float32 with measured errors."""
     with (
         mock.patch.object(pca, "SMALL", 0),
-        mock.patch.object(plan, "route_of", return_value=route),
+        mock.patch.object(make_plan, "route_of", return_value=route),
     ):
         tol = max(tolerance(problem), COARSE)  # with a smaller one float32 is not tried
         fit = partial(estimator, problem, algorithm="auto", tol=tol, dtype="float32")
@@ -158,7 +160,7 @@ def by_measured_products(problem: Problem) -> list[Claim]:
     fit = partial(estimator, problem, tol=tol, dtype="float32")
     with (
         mock.patch.object(pca, "SMALL", 0),
-        mock.patch.object(refine, "_first_precision", measured),
+        mock.patch.object(refine, "first_precision", measured),
     ):
         return [
             claim("plain", fit().fit(problem.rows)),

@@ -34,7 +34,7 @@ def check(name: str, path: Path, seed: Seed, *, raising: bool = False) -> Verdic
     an unexpected error is raised again.
     """
     from eigengame.model_file import ModelFileError
-    from eigengame.solver.run_record import CheckpointError
+    from eigengame.solver.passes.run_record import CheckpointError
     from eigengame.sources import SourceError
 
     try:
@@ -98,8 +98,8 @@ def _read_checkpoint(path: Path, seed: Seed) -> None:
     """Open the folder of a run, and read all its passes."""
     from safetensors import SafetensorError
 
-    from eigengame.solver.checkpoint import CheckpointStore
-    from eigengame.solver.run_record import read_facts
+    from eigengame.solver.passes.checkpoint import CheckpointStore
+    from eigengame.solver.passes.run_record import read_facts
 
     facts = read_facts(path / "run.json")
     store = CheckpointStore(path, facts["configuration"], facts["source"])

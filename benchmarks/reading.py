@@ -35,8 +35,8 @@ import json, sys, threading, time
 import jax, numpy as np
 from threadpoolctl import threadpool_limits
 from eigengame import EigenGamePCA, as_source
-from eigengame.solver import streaming
-from eigengame.solver.batches import Batches
+from eigengame.solver.streams import streaming
+from eigengame.solver.rows.batches import Batches
 
 path, k, batch = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 

@@ -17,7 +17,7 @@ from unittest import mock
 import numpy as np
 
 from eigengame import EigenGamePCA, testing
-from eigengame.solver import refine
+from eigengame.solver.refinement import refine
 
 ROWS, FEATURES, K = 4000, 1499, 16
 RANKS = np.arange(1.0, FEATURES + 1)
@@ -49,7 +49,7 @@ def main() -> None:
     spread = (1 / np.sqrt(np.arange(1, 50001))).astype(np.float32)
     wide = np.random.default_rng(0).standard_normal((4000, 50000), dtype=np.float32) * spread
     for products in ("measured", "float64"):
-        with mock.patch.object(refine, "_first_precision", return_value=products):
+        with mock.patch.object(refine, "first_precision", return_value=products):
             for _ in range(2):
                 begun = time.process_time()
                 pca = EigenGamePCA(

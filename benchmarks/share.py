@@ -26,7 +26,7 @@ from benchmarks.gemm import gemm_rate
 from eigengame.algorithms import Remembered
 from eigengame.game.rows import DenseRows
 from eigengame.sharding.placement import ONE_DEVICE
-from eigengame.solver import streaming
+from eigengame.solver.streams import streaming
 
 SHAPES = ((60000, 784, 1024, 16), (100000, 4096, 1024, 32))
 """Rows, columns, rows of a batch and components."""

@@ -1,9 +1,9 @@
 """Import graph of the package: which room imports from which, checked by a test and drawn for the documentation.
 
-A *room* is a subpackage of `eigengame` or a module directly in it. ``python docs/architecture.py`` writes the
-drawing and the table of rooms into ``CONTRIBUTING.md`` (Mermaid, which GitHub renders), and the drawing as SVG for
-the page "Contributing" of the site, which needs no network (`docs/contributing_page.py`).
-`tests/test_architecture.py` fails when they are out of date.
+A *room* is a subpackage of `eigengame` or a module directly in it. The largest room, `solver`, has folders, which
+have an order too. ``python docs/architecture.py`` writes the drawing of the rooms (Mermaid, which GitHub renders)
+and both tables into ``CONTRIBUTING.md``, and the drawing as SVG for the page "Contributing" of the site, which
+needs no network (`docs/contributing_page.py`). `tests/test_architecture.py` fails when they are out of date.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -36,10 +36,9 @@ LAYERS: tuple[Mapping[str, str], ...] = (
     {"sources": "input formats: each source yields blocks of rows"},
     {"preparation": "transforms of rows while they are read"},
     {"solver": "one fit: plan, batches, passes, refinement, certificate, checkpoint, outcome"},
-    {"model_facts": "check of the content of a model file"},
     {
         "model": "application of fitted components: scores, reconstruction, likelihood",
-        "model_file": "model files on disk",
+        "model_file": "model files on disk: writer, reader, check of their content",
     },
     {"export": "components for other libraries: torch modules, LoRA, scikit-learn, files"},
     {"monitoring": "T2, squared prediction error and control limits of rows"},
@@ -65,15 +64,43 @@ LAYERS: tuple[Mapping[str, str], ...] = (
 """The rooms from top to bottom, each with its contents. A room may import only from layers above its own; modules
 of one layer may import each other in one direction."""
 
+SOLVER: Mapping[str, tuple[str, str]] = {
+    "rows": (
+        "batches",
+        "rows of a source as batches of one shape; their origin, unit, mean and variance",
+    ),
+    "certificates": (
+        "certificate",
+        "bounds on components: angles, rounding, probes; no data is read here",
+    ),
+    "passes": ("passes", "passes over all rows: folds, sums in float64, progress, checkpoints"),
+    "planning": (
+        "make_plan",
+        "every decision about a fit: options, memory, batch size, route, plan",
+    ),
+    "streams": ("streaming", "the remembered game, its memory, and the certificate of one pass"),
+    "results": ("result", "components in the units of the data, and how the run ended"),
+    "refinement": ("refine", "further passes, until the certificate meets the tolerance"),
+    "lanczos": ("lanczos", "Lanczos' method for rows in memory"),
+    "exact": (
+        "covariance",
+        "exact solutions: covariance of few features, inner products of few rows",
+    ),
+    "solver": ("fit", "one fit, from the plan to the result (the files directly in `solver/`)"),
+}
+"""The folders of `solver` from top to bottom, each with the file to open first and its contents. A folder may
+import only from those above it."""
+
 TOP = "eigengame"
 Node = int | tuple[int, int, int]
 """In the drawing: a layer, or a point at which an arrow (first two numbers) crosses a row (the third)."""
 
 ORDER = {room: at for at, layer in enumerate(LAYERS) for room in layer}
+SOLVER_ORDER = {folder: at for at, folder in enumerate(SOLVER)}
 
 
 class Edge(NamedTuple):
-    """An import between two rooms."""
+    """An import between two rooms, or between two folders of `solver`."""
 
     room: str
     imported: str
@@ -93,29 +120,44 @@ def room_of(module: str) -> str:
     return module.partition(".")[0] or TOP
 
 
-def edges() -> dict[Edge, list[str]]:
-    """Return the imports between rooms, each with the places where it occurs (``file:line``)."""
+def folder_of(module: str) -> str:
+    """Return the folder of a module of `solver`, "solver" if it is directly in it, "" if it is in another room."""
+    room, *parts = module.split(".")
+    if room != "solver":
+        return ""
+    if len(parts) > 1 or (parts and (PACKAGE / room / parts[0]).is_dir()):
+        return parts[0]
+    return room
+
+
+def edges(part_of: Callable[[str], str] = room_of) -> dict[Edge, list[str]]:
+    """Return the imports between rooms, each with the places where it occurs (``file:line``).
+
+    With `folder_of`, those between folders of `solver`.
+    """
     known = modules()
     found: dict[Edge, list[str]] = defaultdict(list)
     for module, path in known.items():
         for line, imported in _imports(path, known):
-            edge = Edge(room_of(module), room_of(imported))
-            if edge.room != edge.imported:
+            edge = Edge(part_of(module), part_of(imported))
+            if edge.room != edge.imported and all(edge):
                 found[edge].append(f"{path.relative_to(ROOT)}:{line}")
     return dict(found)
 
 
-def violations(found: Mapping[Edge, list[str]]) -> list[str]:
-    """Return a sentence for each import that the order of the rooms forbids."""
+def violations(
+    found: Mapping[Edge, list[str]], order: Mapping[str, int] = ORDER, kind: str = "room"
+) -> list[str]:
+    """Return a sentence for each import that the order forbids."""
     wrong = []
     for edge, places in found.items():
         where = ", ".join(places)
-        if edge.room not in ORDER or edge.imported not in ORDER:
+        if edge.room not in order or edge.imported not in order:
             continue  # `unknown_rooms` reports these
-        if ORDER[edge.imported] > ORDER[edge.room]:
-            wrong.append(f"{edge.room} imports from {edge.imported}, a room below it: {where}")
+        if order[edge.imported] > order[edge.room]:
+            wrong.append(f"{edge.room} imports from {edge.imported}, a {kind} below it: {where}")
         elif (
-            ORDER[edge.imported] == ORDER[edge.room]
+            order[edge.imported] == order[edge.room]
             and edge.room > edge.imported
             and Edge(edge.imported, edge.room) in found
         ):
@@ -124,8 +166,9 @@ def violations(found: Mapping[Edge, list[str]]) -> list[str]:
 
 
 def unknown_rooms() -> set[str]:
-    """Return the rooms that `LAYERS` does not list."""
-    return {room_of(module) for module in modules()} - set(ORDER)
+    """Return the rooms that `LAYERS` does not list, and the folders of `solver` that `SOLVER` does not list."""
+    rooms = {room_of(module) for module in modules()} - set(ORDER)
+    return rooms | {folder_of(module) for module in modules()} - set(SOLVER_ORDER) - {""}
 
 
 def _imports(path: Path, known: Mapping[str, Path]) -> Iterator[tuple[int, str]]:
@@ -199,6 +242,12 @@ def table() -> str:
     """Return the table of rooms."""
     rooms = [f"| `{room}` | {contents} |" for layer in LAYERS for room, contents in layer.items()]
     return "\n".join(["| room | contents |", "|---|---|", *rooms])
+
+
+def solver_table() -> str:
+    """Return the table of the folders of `solver`."""
+    rows = [f"| `{name}` | {text} | `{first}.py` |" for name, (first, text) in SOLVER.items()]
+    return "\n".join(["| folder | contents | open first |", "|---|---|---|", *rows])
 
 
 STYLE = """
@@ -288,18 +337,18 @@ def written() -> dict[Path, str]:
     """Return the files that contain the drawing or the table, with their up-to-date contents."""
     found = edges()
     contributing = ROOT / "CONTRIBUTING.md"
-    return {
-        contributing: _between(contributing, f"{mermaid(found)}\n\n{table()}"),
-        ROOT / "docs" / "architecture.svg": svg(found),
-    }
+    page = contributing.read_text()
+    page = _between(page, "architecture", f"{mermaid(found)}\n\n{table()}")
+    page = _between(page, "solver", solver_table())
+    return {contributing: page, ROOT / "docs" / "architecture.svg": svg(found)}
 
 
-def _between(path: Path, text: str) -> str:
-    """Return the contents of a file with `text` between its two markers."""
-    begin, end = "<!-- architecture: begin -->", "<!-- architecture: end -->"
+def _between(page: str, name: str, text: str) -> str:
+    """Return a page with `text` between the two markers of this name."""
+    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
     pattern = re.compile(f"{begin}.*{end}", re.S)
-    assert pattern.search(path.read_text()), f"{path} has no markers"
-    return pattern.sub(lambda _: f"{begin}\n{text}\n{end}", path.read_text())
+    assert pattern.search(page), f"CONTRIBUTING.md has no markers {begin} and {end}"
+    return pattern.sub(lambda _: f"{begin}\n{text}\n{end}", page)
 
 
 if __name__ == "__main__":

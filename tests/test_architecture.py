@@ -10,8 +10,11 @@ specification = importlib.util.spec_from_file_location("architecture", SCRIPT)
 architecture = importlib.util.module_from_spec(specification)
 specification.loader.exec_module(architecture)
 
-MOST_MODULES = 14
+MOST_MODULES = 12
 """Modules directly in the package, not counting `__init__` and `__main__`."""
+
+MOST_SOLVER_MODULES = 6
+"""Modules directly in `solver`: the others belong to one of its folders."""
 
 KNOWN: set[str] = set()
 """Violations to be removed, such as "game imports from solver, a room below it"."""
@@ -22,13 +25,27 @@ def test_rooms_import_only_from_rooms_above_them():
     assert not [text for text in found if text.partition(":")[0] not in KNOWN]
 
 
+def test_folders_of_the_solver_import_only_from_folders_above_them():
+    found = architecture.edges(architecture.folder_of)
+    assert found["solver", "planning"], "no imports between folders were found"
+    assert not architecture.violations(found, architecture.SOLVER_ORDER, "folder")
+
+
+def test_the_file_to_open_first_exists_in_each_folder_of_the_solver():
+    solver = architecture.PACKAGE / "solver"
+    for folder, (first, _) in architecture.SOLVER.items():
+        assert (solver / ("" if folder == "solver" else folder) / f"{first}.py").is_file()
+
+
 def test_every_module_belongs_to_a_known_room():
     assert not architecture.unknown_rooms()
 
 
-def test_few_modules_lie_directly_in_the_package():
+def test_few_modules_lie_directly_in_the_package_and_in_the_solver():
     files = {path.stem for path in architecture.PACKAGE.glob("*.py")} - {"__init__", "__main__"}
     assert len(files) <= MOST_MODULES, sorted(files)
+    files = {path.stem for path in (architecture.PACKAGE / "solver").glob("*.py")} - {"__init__"}
+    assert len(files) <= MOST_SOLVER_MODULES, sorted(files)
 
 
 @pytest.mark.parametrize("path", architecture.written(), ids=lambda path: path.name)
@@ -46,6 +63,12 @@ def test_forbidden_imports_are_found(tmp_path, monkeypatch):
         "metrics.py": "from eigengame import testing",
         "testing.py": "import eigengame.metrics",
         "solver/__init__.py": "from eigengame.game import rows\nimport numpy",
+        "solver/fit.py": "from eigengame.solver.rows import batches",
+        "solver/rows/__init__.py": "",
+        "solver/rows/batches.py": "def load():\n    from eigengame.solver.planning import plan",
+        "solver/planning/__init__.py": "",
+        "solver/planning/plan.py": "from eigengame.solver import fit",
+        "solver/spare/__init__.py": "",
         "preparation.py": "",
         "extra.py": "",
     }
@@ -64,4 +87,11 @@ def test_forbidden_imports_are_found(tmp_path, monkeypatch):
         "game imports from eigengame, a room below it",
         "testing and metrics import from each other",
     }
-    assert architecture.unknown_rooms() == {"extra"}
+    assert architecture.unknown_rooms() == {"extra", "spare"}
+    found = architecture.edges(architecture.folder_of)
+    assert found["solver", "rows"] == ["src/eigengame/solver/fit.py:1"]
+    wrong = architecture.violations(found, architecture.SOLVER_ORDER, "folder")
+    assert {text.partition(":")[0] for text in wrong} == {
+        "rows imports from planning, a folder below it",
+        "planning imports from solver, a folder below it",
+    }

@@ -4,7 +4,7 @@ import threading
 from dataclasses import dataclass
 
 from eigengame._system.lazy import lazy
-from eigengame.solver.one_pass import OnePassBlock
+from eigengame.solver.streams.one_pass import OnePassBlock
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 
 from eigengame import Status
 from eigengame.progress import JsonLines, PlainLines, ProgressBar, TensorBoard, progress_watcher
-from eigengame.solver.events import Progress
+from eigengame.solver.passes.events import Progress
 from tests.game_pca import game_pca
 
 X = load_digits().data.astype("float32").repeat(3, axis=0)
@@ -191,8 +191,8 @@ def test_callbacks_receive_the_number_of_batches_of_the_plan(monkeypatch):
             super().on_fit_task_begin(estimator, context)
             self.subtasks.append(context.max_subtasks)
 
-    monkeypatch.setattr("eigengame.solver.batch_size.BATCH_BYTES", 2**12)
-    monkeypatch.setattr("eigengame.solver.batch_size.LARGE_BATCH_BYTES", 2**12)
+    monkeypatch.setattr("eigengame.solver.planning.batch_size.BATCH_BYTES", 2**12)
+    monkeypatch.setattr("eigengame.solver.planning.batch_size.LARGE_BATCH_BYTES", 2**12)
     calls = Tasks()
     game_pca(4, random_state=3).set_callbacks(calls).fit(X[:240])
     assert calls.subtasks[1] == calls.ended.count("batch") == 240 // 24

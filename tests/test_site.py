@@ -22,7 +22,6 @@ NOT_CALLED_DIRECTLY = {
     "layerwise": "its names are those of the top level",
     "linalg": "array operations",
     "model": "called by the methods of the estimator",
-    "model_facts": "called by `load`",
     "model_file": "called by `save` and `load`",
     "sharding": "placement by the argument `mesh`; the page has the one function that users call",
     "solver": "called by `fit`; its results are names of the top level",

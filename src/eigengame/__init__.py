@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from eigengame.layerwise import fit_layers as fit_layers
     from eigengame.preparation import prepare as prepare
     from eigengame.report import write_report as write_report
-    from eigengame.solver.certificate import Certificate as Certificate
-    from eigengame.solver.checkpoint import Checkpoint as Checkpoint
-    from eigengame.solver.checkpoint import Interrupted as Interrupted
-    from eigengame.solver.outcome import Outcome as Outcome
-    from eigengame.solver.outcome import Status as Status
+    from eigengame.solver.certificates.certificate import Certificate as Certificate
+    from eigengame.solver.passes.checkpoint import Checkpoint as Checkpoint
+    from eigengame.solver.passes.checkpoint import Interrupted as Interrupted
+    from eigengame.solver.results.outcome import Outcome as Outcome
+    from eigengame.solver.results.outcome import Status as Status
     from eigengame.sources import Source as Source
     from eigengame.sources import SourceError as SourceError
     from eigengame.sources import as_source as as_source
@@ -35,15 +35,15 @@ if TYPE_CHECKING:
     from eigengame.sources.shuffle import shuffled as shuffled
 
 PUBLIC = {
-    "Certificate": "solver.certificate",
-    "Checkpoint": "solver.checkpoint",
+    "Certificate": "solver.certificates.certificate",
+    "Checkpoint": "solver.passes.checkpoint",
     "EigenGamePCA": "estimator",
-    "Interrupted": "solver.checkpoint",
+    "Interrupted": "solver.passes.checkpoint",
     "LayerFits": "layerwise",
-    "Outcome": "solver.outcome",
+    "Outcome": "solver.results.outcome",
     "Source": "sources",
     "SourceError": "sources",
-    "Status": "solver.outcome",
+    "Status": "solver.results.outcome",
     "UncertifiedWarning": "estimator.uncertified",
     "activations": "sources.activations",
     "as_source": "sources",

@@ -18,7 +18,7 @@ from eigengame.game.sphere import into_ball, random_players, retract
 from eigengame.sharding.gather import gather, is_distributed
 from eigengame.sharding.own_batches import own_batches_placement
 from eigengame.sharding.placement import ONE_DEVICE, Placement, choose_placement
-from eigengame.solver.outcome import Outcome, Status
+from eigengame.solver.results.outcome import Outcome, Status
 
 
 class Played(NamedTuple):

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import IO, Any
 
-from eigengame.solver.events import Progress, Watcher
+from eigengame.solver.passes.events import Progress, Watcher
 
 
 def progress_watcher(stream: IO[str] | None = None) -> Watcher:

@@ -114,8 +114,8 @@ main(["fit", "slow.npy", "-k", "3", "-q"])
     ("number", "imported"),
     [
         (signal.SIGTERM, "jax"),
-        (signal.SIGINT, "eigengame.solver.passes"),
-        (signal.SIGTERM, "eigengame.solver.one_pass"),
+        (signal.SIGINT, "eigengame.solver.passes.passes"),
+        (signal.SIGTERM, "eigengame.solver.streams.one_pass"),
     ],
 )
 def test_a_signal_within_the_garbage_collector_is_not_lost(number, imported, tmp_path):

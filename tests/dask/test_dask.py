@@ -20,11 +20,11 @@ from eigengame.dask.engine import DaskEngine
 from eigengame.dask.merge import GameMessage, merged, unpacked
 from eigengame.dask.passes import tree
 from eigengame.dask.worker import PartitionFold, fold_partition
-from eigengame.solver import streaming
-from eigengame.solver.frame import Frame
-from eigengame.solver.options import Options
-from eigengame.solver.problem import Problem
-from eigengame.solver.scatter import accumulate_scatter
+from eigengame.solver.exact.scatter import accumulate_scatter
+from eigengame.solver.planning.options import Options
+from eigengame.solver.planning.problem import Problem
+from eigengame.solver.rows.frame import Frame
+from eigengame.solver.streams import streaming
 from eigengame.sources import SourceError
 from eigengame.sources.npy import open_npy
 from tests.game_pca import game_pca

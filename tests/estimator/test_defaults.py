@@ -11,8 +11,9 @@ from sklearn.base import clone
 from sklearn.datasets import load_digits
 
 from eigengame import EigenGamePCA, UncertifiedWarning, metrics
-from eigengame.solver import routes, solve
-from eigengame.solver.options import AUTO_PASSES, AUTO_TOL, MAX_PASSES, limits
+from eigengame.solver import solve
+from eigengame.solver.passes.limits import AUTO_PASSES, AUTO_TOL, MAX_PASSES, limits
+from eigengame.solver.planning import routes
 from tests.game_pca import game_pca
 
 DIGITS = load_digits().data
@@ -126,7 +127,7 @@ def test_passes_that_were_given_are_the_limit(game_only):
 
 
 def test_memory_that_is_short_takes_fewer_passes(monkeypatch, game_only):
-    import eigengame.solver.plan as plans
+    import eigengame.solver.planning.make_plan as plans
 
     def refuse(memory, *_, **__):
         if memory.certificate > 8 * 64 * 600:

@@ -14,9 +14,9 @@ from sklearn.pipeline import make_pipeline
 
 from eigengame import EigenGamePCA, Status, UncertifiedWarning, as_source, metrics, prepare, testing
 from eigengame.algorithms import REGISTRY
-from eigengame.solver.options import Options
-from eigengame.solver.plan import make_plan
-from eigengame.solver.problem import Problem
+from eigengame.solver.planning.make_plan import make_plan
+from eigengame.solver.planning.options import Options
+from eigengame.solver.planning.problem import Problem
 from tests.game_pca import game_pca
 
 DIGITS = load_digits().data

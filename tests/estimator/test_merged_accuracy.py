@@ -5,7 +5,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 from eigengame import metrics
-from eigengame.solver import stream as streams
+from eigengame.solver.streams import stream as streams
 from tests.game_pca import game_pca
 
 N, D, K = 1600, 24, 6

@@ -9,9 +9,9 @@ from sklearn.decomposition import PCA
 
 from eigengame import Status, prepare
 from eigengame.metrics import angular_error
-from eigengame.solver.frame import Frame
-from eigengame.solver.options import Options
-from eigengame.solver.result import Found, result_of
+from eigengame.solver.planning.options import Options
+from eigengame.solver.results.result import Found, result_of
+from eigengame.solver.rows.frame import Frame
 from tests.game_pca import game_pca
 
 LOW_RANK = make_low_rank_matrix(400, 40, tail_strength=0.0, effective_rank=4, random_state=1999)

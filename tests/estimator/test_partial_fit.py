@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 from eigengame import EigenGamePCA, metrics
-from eigengame.solver import plan, ragged, streaming
-from eigengame.solver.row_counts import PrecisionWarning
+from eigengame.solver.planning import make_plan
+from eigengame.solver.rows import ragged
+from eigengame.solver.rows.row_counts import PrecisionWarning
+from eigengame.solver.streams import streaming
 from tests.game_pca import game_pca
 from tests.tolerance import assert_close
 
@@ -214,7 +216,7 @@ def test_padding_does_not_change_results(options, weighted, monkeypatch):
         return pca
 
     padded = stream()
-    monkeypatch.setattr(plan, "shared_size", lambda count, least, most: count)
+    monkeypatch.setattr(make_plan, "shared_size", lambda count, least, most: count)
     plain = stream()
     assert padded._result.stream.rows == plain._result.stream.rows
     # The signs of the players are arbitrary; those of the components are not.

@@ -13,8 +13,9 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from eigengame import EigenGamePCA, model_file
+from eigengame import EigenGamePCA
 from eigengame._system.blas_threads import all_blas_threads, one_blas_thread
+from eigengame.model_file import writer
 
 N, D, K = 40, 12, 3
 
@@ -151,7 +152,7 @@ def test_scores_during_a_partial_fit_are_of_one_model():
 
 
 def test_a_model_that_is_saved_during_a_partial_fit_is_of_one_state(tmp_path, monkeypatch):
-    pca, plain = EigenGamePCA(K, random_state=0).partial_fit(rows()), model_file._plain
+    pca, plain = EigenGamePCA(K, random_state=0).partial_fit(rows()), writer._plain
     thread = threading.Thread(target=pca.partial_fit, args=(rows(1),))
 
     def learning_meanwhile(value):
@@ -160,7 +161,7 @@ def test_a_model_that_is_saved_during_a_partial_fit_is_of_one_state(tmp_path, mo
             thread.join()
         return plain(value)
 
-    monkeypatch.setattr(model_file, "_plain", learning_meanwhile)
+    monkeypatch.setattr(writer, "_plain", learning_meanwhile)
     saved = EigenGamePCA.load(pca.save(tmp_path / "model.safetensors"))
     assert pca.n_samples_seen_ == 2 * N
     assert saved.n_samples_seen_ == saved._result.stream.rows == N

@@ -15,7 +15,7 @@ from eigengame.layerwise.groups import by_covariance
 from eigengame.linalg.chebyshev import leading_eigenvectors
 from eigengame.metrics import angular_error
 from eigengame.model_file import ModelFileError
-from eigengame.solver.half_precision import HalfPrecisionWarning
+from eigengame.solver.results.half_precision import HalfPrecisionWarning
 from tests.sources.tables import error_of
 
 D, K = 24, 4

@@ -9,7 +9,7 @@ from torch import nn  # noqa: E402
 
 from eigengame import EigenGamePCA, activations, fit_layers  # noqa: E402
 from eigengame.metrics import angular_error  # noqa: E402
-from eigengame.solver.half_precision import HalfPrecisionWarning  # noqa: E402
+from eigengame.solver.results.half_precision import HalfPrecisionWarning  # noqa: E402
 from tests.sources.tables import error_of  # noqa: E402
 from tests.sources.test_torch_positions import Encoder, Pictures, alone, texts  # noqa: E402
 

@@ -8,7 +8,7 @@ import pytest
 import eigengame
 from eigengame import model_file
 from eigengame.layerwise import files as layer_files
-from eigengame.solver import run_record
+from eigengame.solver.passes import run_record
 from tests.project.files import EXTRAS, PROJECT, ROOT, script, table_of
 
 yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")

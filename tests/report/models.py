@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from eigengame import Certificate, EigenGamePCA, Status
-from eigengame.solver.outcome import Outcome
+from eigengame.solver.results.outcome import Outcome
 from eigengame.sources import Layers
 
 HOSTILE = "</script><script>alert('x')</script><b>&amp;"

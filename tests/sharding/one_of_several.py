@@ -17,7 +17,7 @@ from eigengame import make, play
 from eigengame.preparation import prepare
 from eigengame.sharding.hosts import Hosts, join
 from eigengame.sharding.placement import choose_placement
-from eigengame.solver.checkpoint import Checkpoint
+from eigengame.solver.passes.checkpoint import Checkpoint
 from eigengame.sources import ArraySource
 from tests.game_pca import game_pca
 

@@ -8,7 +8,7 @@ from eigengame.sharding.placement import ONE_DEVICE
 
 
 class RowPasses:
-    """Stands in for `eigengame.solver.passes.Passes` in tests of products and refinement."""
+    """Stands in for `eigengame.solver.passes.passes.Passes` in tests of products and refinement."""
 
     stopped = False
     raw = False

@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 
 from eigengame import Checkpoint, EigenGamePCA, Interrupted
 from eigengame.metrics import angular_error
-from eigengame.solver.outcome import Status
+from eigengame.solver.results.outcome import Status
 from tests.game_pca import game_pca
 
 N, D = 6000, 50  # more than 262,144 numbers: played in float32 unless told otherwise

@@ -12,11 +12,11 @@ from eigengame import Interrupted, as_source, metrics
 from eigengame.game import csr_rows
 from eigengame.game.csr_rows import CSRRows
 from eigengame.game.sparse_rows import SparseRows
-from eigengame.solver.batches import Batches
-from eigengame.solver.options import Options
-from eigengame.solver.plan import make_plan
-from eigengame.solver.probes import spectral_norm
-from eigengame.solver.problem import Problem
+from eigengame.solver.certificates.probes import spectral_norm
+from eigengame.solver.planning.make_plan import make_plan
+from eigengame.solver.planning.options import Options
+from eigengame.solver.planning.problem import Problem
+from eigengame.solver.rows.batches import Batches
 from tests.game_pca import game_pca
 from tests.tolerance import tolerance
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from eigengame.solver.batches import Batches
+from eigengame.solver.rows.batches import Batches
 from eigengame.sources import RandomAccess
 
 FOLDER = Path(os.environ.get("EIGENGAME_DATA", Path(__file__).parents[3] / "shared" / "data"))

@@ -14,8 +14,8 @@ import pytest
 from eigengame import EigenGamePCA, Interrupted, activations, as_source, prepare
 from eigengame.algorithms import Remembered
 from eigengame.game.rows import DenseRows
-from eigengame.solver import memory as planning
-from eigengame.solver.batches import Batches
+from eigengame.solver.planning import memory as planning
+from eigengame.solver.rows.batches import Batches
 from eigengame.sources import Layers
 from tests.game_pca import game_pca
 from tests.sources.tables import error_of, rows_read, same_fingerprint

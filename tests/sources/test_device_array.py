@@ -12,10 +12,10 @@ import pytest
 
 from eigengame import as_source
 from eigengame.metrics import angular_error
-from eigengame.solver.batch_size import DEVICE_BATCHES
-from eigengame.solver.options import Options
-from eigengame.solver.plan import make_plan
-from eigengame.solver.problem import Problem
+from eigengame.solver.planning.batch_size import DEVICE_BATCHES
+from eigengame.solver.planning.make_plan import make_plan
+from eigengame.solver.planning.options import Options
+from eigengame.solver.planning.problem import Problem
 from eigengame.sources.device_array import DeviceArray, on_device
 from tests.game_pca import game_pca
 

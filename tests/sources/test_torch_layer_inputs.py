@@ -8,7 +8,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed")
 from torch import nn  # noqa: E402
 
 from eigengame import EigenGamePCA, activations, fit_layers  # noqa: E402
-from eigengame.solver.checkpoint import CheckpointError  # noqa: E402
+from eigengame.solver.passes.checkpoint import CheckpointError  # noqa: E402
 from tests.sources.tables import error_of, same_fingerprint  # noqa: E402
 from tests.sources.test_torch_activations import BLOCKS, N, Net, X, copied, loader  # noqa: E402
 from tests.sources.test_torch_positions import D, Encoder, Pictures, rows_of, texts  # noqa: E402

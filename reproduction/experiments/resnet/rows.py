@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import jax
 
 from eigengame.algorithms import Remembered
-from eigengame.solver.memory import estimate_memory
+from eigengame.solver.planning.memory import estimate_memory
 from eigengame.sources._base import DEVICE_BUFFERS
 from reproduction.base import Run
 from reproduction.experiments.resnet.photographs import (

@@ -12,8 +12,8 @@ import numpy as np
 from eigengame.algorithms import InGramSpace
 from eigengame.game.sphere import random_players
 from eigengame.game.utilities import penalties, rewards
-from eigengame.solver.batches import Batches
-from eigengame.solver.passes import SourcePasses
+from eigengame.solver.passes.passes import SourcePasses
+from eigengame.solver.rows.batches import Batches
 from eigengame.sources import Source
 from reproduction.trials import eigengame
 

@@ -14,8 +14,8 @@ from eigengame.algorithms import FrequentDirections, HebbDeflation, InGramSpace,
 from eigengame.algorithms.frequent_directions import SketchState
 from eigengame.game.rows import DenseRows
 from eigengame.game.sphere import random_players
-from eigengame.solver.batches import Batches
-from eigengame.solver.passes import SourcePasses
+from eigengame.solver.passes.passes import SourcePasses
+from eigengame.solver.rows.batches import Batches
 from reproduction.experiments.resnet.stored import StoredRows
 
 

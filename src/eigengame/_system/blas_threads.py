@@ -14,6 +14,9 @@ from typing import Any
 
 import threadpoolctl
 
+LARGE = 1024
+"""Size of a matrix from which several BLAS threads are faster than one."""
+
 
 class _Shared:
     """Number of users that need one thread, number of users that need all, and the present limit.
@@ -68,6 +71,11 @@ def all_blas_threads() -> Iterator[None]:
         yield
     finally:
         _shared.add(all=-1)
+
+
+def threads_for(size: int) -> contextlib.AbstractContextManager[Any]:
+    """Use several BLAS threads for matrices of this size, if it is large."""
+    return all_blas_threads() if size >= LARGE else contextlib.nullcontext()
 
 
 def _release_control() -> None:

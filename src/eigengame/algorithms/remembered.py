@@ -28,7 +28,7 @@ from eigengame.game.gram_space import (
 from eigengame.game.krylov_round import RoundScores, krylov_round
 from eigengame.game.memory import Memory, RememberedRows, merge_memories
 from eigengame.game.rows import DenseRows, Rows
-from eigengame.linalg.library import cond, fori_loop, library_of
+from eigengame.linalg.library import array_namespace, cond, fori_loop
 from eigengame.linalg.orthonormal import (
     orthonormalise,
     reorthonormalise,
@@ -250,7 +250,7 @@ class Remembered:
     def _rounds(self, new: RememberedRows) -> tuple[jax.Array, jax.Array]:
         """Return players and strengths after the rounds on a batch."""
         memory = new.memory
-        xp = library_of(memory.players)
+        xp = array_namespace(memory.players)
         first = krylov_round(new, memory.players, new.scores(memory.players), memory.strengths)
         rounds = xp.where(memory.weight < new.weight, max(FIRST_ROUNDS, self.rounds), self.rounds)
 
@@ -318,7 +318,7 @@ def _corrected_players(state: RememberedState) -> jax.Array:
 def _info(memory: Memory, k: int) -> Info:
     """Return the strengths of the first k players as rewards."""
     strengths = memory.strengths[:k]
-    none = library_of(strengths).zeros_like(strengths)
+    none = array_namespace(strengths).zeros_like(strengths)
     return Info(strengths, none, none)
 
 

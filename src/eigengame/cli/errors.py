@@ -89,7 +89,7 @@ def error_message(error: Exception) -> str:
 @contextlib.contextmanager
 def with_resume_hint(checkpoint: Path | None) -> Iterator[None]:
     """Add to an interruption of a fit how to resume it."""
-    from eigengame.solver.checkpoint import Interrupted
+    from eigengame.solver.passes.checkpoint import Interrupted
 
     try:
         yield

@@ -70,7 +70,7 @@ def fit_each(
     `options` are those of `fit_layers`; `about` is added to the JSON output.
     """
     from eigengame import UncertifiedWarning, fit_layers
-    from eigengame.solver.half_precision import HalfPrecisionWarning
+    from eigengame.solver.results.half_precision import HalfPrecisionWarning
 
     use_compilation_cache()
     given = estimator.parameters()

@@ -40,8 +40,8 @@ def print_table(
 
 def print_components(model: Any) -> None:
     """Print variance, share, angle and kind of bound of each component, and what the kinds mean."""
-    from eigengame.solver.certificate_text import counts, meaning, shown_components
-    from eigengame.solver.tolerance import judged_tolerance
+    from eigengame.solver.certificates.certificate_text import counts, meaning, shown_components
+    from eigengame.solver.certificates.tolerance import judged_tolerance
 
     certificate, tolerance = model.certificate_, judged_tolerance(model)
     findings = certificate.findings()

@@ -48,7 +48,7 @@ def with_row_count(
 
 def _count_rows(blocks: Iterator[Any], total: int | None, watcher: Any) -> Iterator[Any]:
     """Yield the blocks and report the number of rows to a watcher after each of them."""
-    from eigengame.solver.events import Progress
+    from eigengame.solver.passes.events import Progress
 
     rows = 0
     for block in blocks:

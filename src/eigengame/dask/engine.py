@@ -25,11 +25,12 @@ from eigengame._system.extras import install_command
 from eigengame.dask.partitions import split_up
 from eigengame.dask.passes import DaskPasses
 from eigengame.preparation import PreparedSource
-from eigengame.solver.events import Watcher
 from eigengame.solver.fit import batches_of
-from eigengame.solver.frame import Frame
-from eigengame.solver.plan import Plan, make_plan
-from eigengame.solver.problem import Problem
+from eigengame.solver.passes.events import Watcher
+from eigengame.solver.planning.make_plan import make_plan
+from eigengame.solver.planning.plan import Plan
+from eigengame.solver.planning.problem import Problem
+from eigengame.solver.rows.frame import Frame
 from eigengame.sources import Source
 from eigengame.sources.dask_blocks import DaskSource
 

@@ -18,10 +18,10 @@ import numpy as np
 from eigengame.algorithms import Remembered
 from eigengame.algorithms.remembered import RememberedState
 from eigengame.game.memory import Memory
-from eigengame.solver import stream as streams
-from eigengame.solver.moments import Moments, merge_moments
-from eigengame.solver.probe_sums import ProbeSums
-from eigengame.solver.stream import Stream
+from eigengame.solver.rows.moments import Moments, merge_moments
+from eigengame.solver.streams import stream as streams
+from eigengame.solver.streams.probe_sums import ProbeSums
+from eigengame.solver.streams.stream import Stream
 
 
 class GameMessage(NamedTuple):

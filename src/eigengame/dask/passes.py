@@ -20,10 +20,10 @@ from eigengame.dask.worker import (
     merge_pair,
     partition_frame,
 )
-from eigengame.solver.batches import Batches
-from eigengame.solver.events import Progress, Watcher
-from eigengame.solver.frame import Frame
-from eigengame.solver.passes import Passes, PassRecord, Report, Step
+from eigengame.solver.passes.events import Progress, Watcher
+from eigengame.solver.passes.passes import Passes, PassRecord, Report, Step
+from eigengame.solver.rows.batches import Batches
+from eigengame.solver.rows.frame import Frame
 from eigengame.sources import SourceError
 
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from eigengame.solver.events import Progress
-from eigengame.solver.plan import Plan
+from eigengame.solver.passes.events import Progress
+from eigengame.solver.planning.plan import Plan
 
 try:
     from sklearn.callback import CallbackSupportMixin as CallbackSupport

@@ -29,7 +29,7 @@ from eigengame.estimator.shrinkage import shrinkage_factors
 from eigengame.model import Model, refuse_nonfinite
 from eigengame.monitoring import ControlLimits, Monitoring
 from eigengame.preparation import Preparation
-from eigengame.solver.result import Result
+from eigengame.solver.results.result import Result
 from eigengame.sources import Layers, Source, as_source
 from eigengame.sources._snp_alignment import Snps
 

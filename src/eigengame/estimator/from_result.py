@@ -7,8 +7,8 @@ from typing import Any
 
 from eigengame.estimator.fitted import attributes_of
 from eigengame.estimator.pca import EigenGamePCA
-from eigengame.solver import parameters
-from eigengame.solver.result import Result
+from eigengame.solver.planning import parameters
+from eigengame.solver.results.result import Result
 from eigengame.sources import Layers
 
 

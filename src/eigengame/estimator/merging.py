@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from eigengame.preparation import Preparation, same_preparation
-from eigengame.solver import stream as streams
-from eigengame.solver.more_players import with_players
-from eigengame.solver.options import Options
-from eigengame.solver.result import Result, result_of
+from eigengame.solver.planning.options import Options
+from eigengame.solver.results.result import Result, result_of
 from eigengame.solver.solve import found_in_stream
+from eigengame.solver.streams import stream as streams
+from eigengame.solver.streams.more_players import with_players
 from eigengame.sources._alleles import refuse_other_alleles
 
 SHOWN = 5

@@ -25,7 +25,7 @@ from eigengame.monitoring.limits import (
 from eigengame.monitoring.remainder import remainder_of
 from eigengame.monitoring.result import Monitoring
 from eigengame.monitoring.statistics import Statistics, statistics_of
-from eigengame.solver.tolerance import judged_tolerance
+from eigengame.solver.certificates.tolerance import judged_tolerance
 
 if TYPE_CHECKING:
     from eigengame.estimator.fitted import FittedPCA

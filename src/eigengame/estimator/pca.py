@@ -31,18 +31,19 @@ from eigengame.estimator.uncertified import warn_uncertified
 from eigengame.preparation import preparation_of
 from eigengame.progress import watchers_of
 from eigengame.sharding.placement import ONE_DEVICE
-from eigengame.solver import parameters
-from eigengame.solver.certificate import Certificate
+from eigengame.solver.certificates.certificate import Certificate
 from eigengame.solver.certify import certify_model
 from eigengame.solver.continue_stream import continue_stream
-from eigengame.solver.events import Watcher, call
 from eigengame.solver.fit import Executor, LocalExecutor, fit_all, fit_components, fit_share
-from eigengame.solver.forgetting import certified_weights
-from eigengame.solver.half_precision import warn_if_mean_dominates, with_rounding
-from eigengame.solver.options import Options, limits
-from eigengame.solver.problem import Problem
-from eigengame.solver.result import Result
-from eigengame.solver.row_counts import refuse_unless_counted
+from eigengame.solver.passes.events import Watcher, call
+from eigengame.solver.passes.forgetting import certified_weights
+from eigengame.solver.passes.limits import limits
+from eigengame.solver.planning import parameters
+from eigengame.solver.planning.options import Options
+from eigengame.solver.planning.problem import Problem
+from eigengame.solver.results.half_precision import warn_if_mean_dominates, with_rounding
+from eigengame.solver.results.result import Result
+from eigengame.solver.rows.row_counts import refuse_unless_counted
 from eigengame.sources import Source
 from eigengame.sources._folders import folders_of
 

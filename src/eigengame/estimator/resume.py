@@ -10,8 +10,8 @@ import numpy as np
 
 from eigengame._system import interrupts
 from eigengame.sharding.layout import parse_layout
-from eigengame.solver.checkpoint import Checkpoint, CheckpointError, CheckpointStore
-from eigengame.solver.options import Options
+from eigengame.solver.passes.checkpoint import Checkpoint, CheckpointError, CheckpointStore
+from eigengame.solver.planning.options import Options
 from eigengame.sources import Source
 from eigengame.sources._digest import digest_of_array
 

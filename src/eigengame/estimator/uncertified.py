@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from eigengame.solver.certificate_text import ranks, shortfall
-from eigengame.solver.outcome import Status
+from eigengame.solver.certificates.certificate_text import ranks, shortfall
+from eigengame.solver.results.outcome import Status
 
 if TYPE_CHECKING:
     from eigengame.estimator.fitted import FittedPCA

@@ -16,7 +16,7 @@ import jax
 
 from eigengame.game.rows import Rows
 from eigengame.linalg.eigh import symmetric_eigh
-from eigengame.linalg.library import cond, library_of
+from eigengame.linalg.library import array_namespace, cond
 from eigengame.linalg.orthonormal import unit_rejections, whiten, whiten_nearly
 from eigengame.linalg.products import full_product
 
@@ -26,7 +26,7 @@ def sort_empty_last(matrix: jax.Array, empty: jax.Array, size: jax.Array) -> jax
 
     A real direction without any reward has eigenvalue 0; an empty one must not be chosen instead of it.
     """
-    xp = library_of(matrix)
+    xp = array_namespace(matrix)
     return matrix - xp.diag(xp.where(empty, xp.where(size > 0, size, 1), 0))
 
 
@@ -108,7 +108,7 @@ def krylov_round(
     strengths : array of shape (K,)
         Ritz values of M, at least 0.
     """
-    k, xp = players.shape[0], library_of(players)
+    k, xp = players.shape[0], array_namespace(players)
     gram = rows.gram(scores, scores)
     fresh = rows.directions(scores) - full_product(gram, players)
     # Scaled to size 1: directions have the size of M, so their squares may be out of range.
@@ -152,7 +152,7 @@ def _made_orthonormal(rows: Rows, players: jax.Array, given: Fresh) -> Fresh:
     Combinations of nearly dependent directions amplify rounding errors, along the players and in their overlaps. So
     they are made, the players are removed again, and what is left is whitened by its measured overlaps.
     """
-    xp = library_of(players)
+    xp = array_namespace(players)
     made = full_product(given.basis, given.directions - full_product(given.inside, players))
     made = made - full_product(full_product(made, players.T), players)
     overlaps = full_product(made, made.T)

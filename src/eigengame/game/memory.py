@@ -20,7 +20,7 @@ import jax.numpy as jnp
 
 from eigengame.game.axes import FEATURES, PLAYERS, WHOLE
 from eigengame.game.rows import Rows, SampleRows
-from eigengame.linalg.library import library_of
+from eigengame.linalg.library import array_namespace
 from eigengame.linalg.products import full_product
 from eigengame.linalg.thin import top_singular_vectors
 
@@ -89,7 +89,7 @@ def common_mean(one: Any, weight: Any, other: Any, other_weight: Any) -> Any:
     proportion to its size.
     """
     total = weight + other_weight
-    xp = library_of(total)
+    xp = array_namespace(total)
     safe, step = xp.where(total > 0, total, 1), other - one
     from_one, from_other = one + (other_weight / safe) * step, other - (weight / safe) * step
     return xp.where(other_weight <= weight, from_one, from_other)
@@ -156,7 +156,7 @@ class RememberedRows:
                 )
             return cls(rows, memory, jnp.ones_like(memory.weight), none)
         unit = rows.constant()
-        xp = library_of(unit)
+        xp = array_namespace(unit)
         weight = xp.sum(xp.square(unit)).astype(memory.weight.dtype)
         if not center:
             return cls(rows, memory, weight, none)
@@ -171,7 +171,7 @@ class RememberedRows:
     def with_past(self) -> RememberedRows:
         r"""Return these rows preceded by the rows $\sqrt\lambda V$ of the memory."""
         strengths, players = self.memory.strengths, self.memory.players
-        return replace(self, past=library_of(players).sqrt(strengths)[:, None] * players)
+        return replace(self, past=array_namespace(players).sqrt(strengths)[:, None] * players)
 
     @property
     def width(self) -> int:
@@ -186,7 +186,7 @@ class RememberedRows:
     def scores(self, players: jax.Array) -> jax.Array:
         r"""Return the scores on the memory (p), on the batch (m) and on the bridge (1), stacked."""
         batch, centring = self.rows.scores(players), self.centring
-        xp = library_of(players)
+        xp = array_namespace(players)
         past = [full_product(self.past, players.T)] if len(self.past) else []
         if centring is None:
             return xp.concatenate([*past, batch])
@@ -230,7 +230,7 @@ def _append_row(batch: jax.Array, row: jax.Array, parts: int) -> jax.Array:
     and no row moves to another device.
     """
     if parts == 1:
-        return library_of(batch).concatenate([batch, row])
+        return array_namespace(batch).concatenate([batch, row])
     m, k = batch.shape
     rows = jnp.zeros((parts, 1, k), batch.dtype).at[-1].set(row)
     return jnp.concatenate([batch.reshape(parts, m // parts, k), rows], axis=1).reshape(-1, k)

@@ -1,9 +1,9 @@
 r"""Components of one layer from its scatter matrix, which was summed in float32, with a certificate.
 
 A bound on the rounding error of the matrix by its number of rows would be far too large. The products of the probes
-with $M$ were summed separately, so they measure it, as in `eigengame.solver.float32_scatter`. On a CPU they are in
-float64. On an accelerator they are in float32 too: their own error is bounded by `probe_error`, and is most of the
-bound.
+with $M$ were summed separately, so they measure it, as in `eigengame.solver.exact.float32_scatter`. On a CPU they
+are in float64. On an accelerator they are in float32 too: their own error is bounded by `probe_error`, and is most
+of the bound.
 """
 
 from __future__ import annotations
@@ -16,19 +16,18 @@ import numpy as np
 from eigengame.algorithms import Remembered
 from eigengame.linalg.chebyshev import leading_eigenvectors
 from eigengame.linalg.quick_jit import quick_jit
-from eigengame.solver.covariance import solve_scatter
-from eigengame.solver.goal import converged_status
-from eigengame.solver.moments import Moments
-from eigengame.solver.options import Options
-from eigengame.solver.outcome import Outcome, Status
-from eigengame.solver.probe_products import probe_error
-from eigengame.solver.probe_sums import ProbeSums
-from eigengame.solver.probes import least_norm
-from eigengame.solver.result import Found, rank_bound, scale_of
-from eigengame.solver.risk import EXACT_RISK
-from eigengame.solver.rounding import unit_roundoff
-from eigengame.solver.scatter import Scatter
-from eigengame.solver.stream import Stream
+from eigengame.solver.certificates.probes import least_norm
+from eigengame.solver.certificates.risk import EXACT_RISK
+from eigengame.solver.certificates.rounding import unit_roundoff
+from eigengame.solver.exact.covariance import solve_scatter
+from eigengame.solver.exact.scatter import Scatter
+from eigengame.solver.planning.options import Options
+from eigengame.solver.results.outcome import Outcome, Status, converged_status
+from eigengame.solver.results.result import Found, rank_bound, scale_of
+from eigengame.solver.rows.moments import Moments
+from eigengame.solver.streams.probe_products import probe_error
+from eigengame.solver.streams.probe_sums import ProbeSums
+from eigengame.solver.streams.stream import Stream
 
 ROUTE = "covariance in float32"
 """Name of the route in an outcome."""

@@ -19,8 +19,9 @@ from eigengame.layerwise.fits import LayerFits
 from eigengame.layerwise.groups import Stack, begin_group, groups_of
 from eigengame.layerwise.one_pass import one_pass, origins_of
 from eigengame.layerwise.solve import results_of
-from eigengame.solver.half_precision import warn_if_mean_dominates
-from eigengame.solver.options import AUTO_TOL, PROBES, Options
+from eigengame.solver.passes.limits import AUTO_TOL
+from eigengame.solver.planning.options import PROBES, Options
+from eigengame.solver.results.half_precision import warn_if_mean_dominates
 from eigengame.sources import Layers
 from eigengame.sources._half_precision import describe_rounding
 from eigengame.sources._open_network import open_network

@@ -10,7 +10,7 @@ import jax
 import numpy as np
 
 from eigengame.layerwise.accumulate import Sums, no_games, no_scatter
-from eigengame.solver.options import PROBES, Options
+from eigengame.solver.planning.options import PROBES, Options
 from eigengame.sources import SourceError
 from eigengame.sources._layers import Layer, Layers
 from eigengame.sources.position_source import PositionSource

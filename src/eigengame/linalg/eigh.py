@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import jax
 
-from eigengame.linalg.library import library_of
+from eigengame.linalg.library import array_namespace
 
 
 def symmetric_eigh(matrix: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -14,7 +14,7 @@ def symmetric_eigh(matrix: jax.Array) -> tuple[jax.Array, jax.Array]:
     returned NaN for one in ten float32 matrices with some large entries among noise, but for none with entries up
     to 1.
     """
-    xp = library_of(matrix)
+    xp = array_namespace(matrix)
     matrix = (matrix + matrix.T) / 2
     size = xp.max(xp.abs(matrix))
     size = xp.where(size > 0, size, 1)

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 
-def library_of(array: Any) -> Any:
+def array_namespace(array: Any) -> Any:
     """Return `numpy` for an array of NumPy, and `jax.numpy` for any other."""
     return np if isinstance(array, np.ndarray | np.generic) else jnp
 
@@ -23,14 +23,14 @@ def cond(
     condition: Any, first: Callable[..., Any], second: Callable[..., Any], *operands: Any
 ) -> Any:
     """Return `first(*operands)` or `second(*operands)`: `jax.lax.cond`, or a plain branch for NumPy."""
-    if library_of(condition) is np:
+    if array_namespace(condition) is np:
         return (first if condition else second)(*operands)
     return jax.lax.cond(condition, first, second, *operands)
 
 
 def fori_loop(begin: int, end: Any, body: Callable[[Any, Any], Any], start: Any) -> Any:
     """Return the result of `body(i, carry)` for i from `begin` to `end`: `jax.lax.fori_loop`, or a plain loop."""
-    if library_of(end) is not np:
+    if array_namespace(end) is not np:
         return jax.lax.fori_loop(begin, end, body, start)
     for i in range(begin, int(end)):
         start = body(i, start)

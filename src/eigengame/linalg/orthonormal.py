@@ -10,7 +10,7 @@ import numpy as np
 import scipy.linalg
 
 from eigengame.linalg.eigh import symmetric_eigh
-from eigengame.linalg.library import cond, library_of
+from eigengame.linalg.library import array_namespace, cond
 from eigengame.linalg.products import full_product, long_product
 
 WIDE = 4096
@@ -104,7 +104,7 @@ def _cholesky(overlaps: jax.Array) -> tuple[jax.Array, jax.Array]:
 
 def _inverse(factor: jax.Array) -> jax.Array:
     """Return the inverse of a Cholesky factor."""
-    xp = library_of(factor)
+    xp = array_namespace(factor)
     unit = xp.eye(factor.shape[0], dtype=factor.dtype)
     library = scipy if xp is np else jax.scipy
     return library.linalg.solve_triangular(factor, unit, lower=True)
@@ -134,7 +134,9 @@ def reorthonormalise_scores(players: jax.Array, scores: jax.Array) -> tuple[jax.
 def _newton_schulz(players: jax.Array) -> jax.Array:
     """Return the coefficients (K, K) of one Newton-Schulz step."""
     overlaps = long_product(players, players)
-    return 1.5 * library_of(players).eye(players.shape[0], dtype=players.dtype) - 0.5 * overlaps
+    return (
+        1.5 * array_namespace(players).eye(players.shape[0], dtype=players.dtype) - 0.5 * overlaps
+    )
 
 
 def whiten(
@@ -153,7 +155,7 @@ def whiten(
     absent : bool array of shape (k,), optional
         Which vectors are zero.
     """
-    xp = library_of(overlaps)
+    xp = array_namespace(overlaps)
     if absent is None:
         absent = xp.zeros(overlaps.shape[0], bool)
     # A 1 on the diagonal makes a zero vector independent of the others, so the factor exists.
@@ -170,7 +172,7 @@ def whiten_nearly(overlaps: jax.Array) -> jax.Array:
 
     Four Newton-Schulz steps reduce an error of 0.1 to rounding, without a factorisation.
     """
-    unit = library_of(overlaps).eye(overlaps.shape[0], dtype=overlaps.dtype)
+    unit = array_namespace(overlaps).eye(overlaps.shape[0], dtype=overlaps.dtype)
     turn = unit
     for _ in range(4):
         step = 1.5 * unit - 0.5 * overlaps
@@ -181,7 +183,7 @@ def whiten_nearly(overlaps: jax.Array) -> jax.Array:
 
 def _whiten_spectral(overlaps: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Return the inverse square root on the eigenvectors that are not rounding, and a mask of the others."""
-    k, xp = overlaps.shape[0], library_of(overlaps)
+    k, xp = overlaps.shape[0], array_namespace(overlaps)
     sizes, axes = symmetric_eigh(overlaps)
     spanned = sizes > 30 * k * xp.finfo(overlaps.dtype).eps
     roots = xp.where(spanned, 1 / xp.sqrt(xp.where(spanned, sizes, 1)), 0)

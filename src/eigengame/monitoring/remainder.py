@@ -18,7 +18,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from eigengame.solver.result import Result, scale_of
+from eigengame.solver.results.result import Result, scale_of
 
 ROUNDING = 1000
 """Relative error of a covariance matrix, in units of the precision of the fit."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from eigengame import _check
 from eigengame.monitoring.limits import ControlLimits
-from eigengame.solver.certificate_text import ranks
+from eigengame.solver.certificates.certificate_text import ranks
 
 Statistic = Literal["t2", "spe"]
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from eigengame._version import __version__
 from eigengame.model_file import provenance
-from eigengame.solver.certificate import Certificate
-from eigengame.solver.certificate_text import counts, meaning
-from eigengame.solver.tolerance import Tolerance
+from eigengame.solver.certificates.certificate import Certificate
+from eigengame.solver.certificates.certificate_text import counts, meaning
+from eigengame.solver.certificates.tolerance import Tolerance
 
 PENALISED = ("alpha", "sequential")
 """The algorithms of the paper: each player pays a penalty for its overlap with earlier ones (Alg. 1 and 2)."""

@@ -27,7 +27,7 @@ from eigengame.report.page import render_page
 from eigengame.report.row_set import open_row_set
 from eigengame.report.scatter import scatter
 from eigengame.report.views import layers, loadings, pictures
-from eigengame.solver.tolerance import judged_tolerance
+from eigengame.solver.certificates.tolerance import judged_tolerance
 from eigengame.sources._grid import Grid
 
 

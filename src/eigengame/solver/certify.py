@@ -8,15 +8,15 @@ from dataclasses import replace
 import jax.numpy as jnp
 import numpy as np
 
-from eigengame.solver.certificate import Certificate
-from eigengame.solver.certify_players import certify
-from eigengame.solver.events import Watcher
+from eigengame.solver.certificates.certificate import Certificate
+from eigengame.solver.certificates.rounding import Rounding
 from eigengame.solver.fit import Executor, LocalExecutor
-from eigengame.solver.frame import first_mean
-from eigengame.solver.goal import Goal
-from eigengame.solver.problem import Problem
-from eigengame.solver.result import Result, divisor
-from eigengame.solver.rounding import Rounding
+from eigengame.solver.passes.events import Watcher
+from eigengame.solver.planning.problem import Problem
+from eigengame.solver.refinement.certify_players import certify
+from eigengame.solver.refinement.goal import Goal
+from eigengame.solver.results.result import Result, divisor
+from eigengame.solver.rows.frame import first_mean
 
 PASSES = 5
 """Largest number of passes for a certificate."""

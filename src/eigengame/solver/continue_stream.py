@@ -7,16 +7,16 @@ from dataclasses import replace
 import numpy as np
 
 from eigengame.sharding.placement import ONE_DEVICE
-from eigengame.solver import stream as streams
 from eigengame.solver.fit import batches_of
-from eigengame.solver.half_precision import with_rounding
-from eigengame.solver.passes import SourcePasses
-from eigengame.solver.plan import make_plan
-from eigengame.solver.problem import Problem
-from eigengame.solver.result import Result, result_of, stream_frame, stream_in
-from eigengame.solver.row_counts import refuse_unless_counted, warn_if_rounded_away
+from eigengame.solver.passes.passes import SourcePasses
+from eigengame.solver.planning.make_plan import make_plan
+from eigengame.solver.planning.problem import Problem
+from eigengame.solver.results.half_precision import with_rounding
+from eigengame.solver.results.result import Result, result_of, stream_frame, stream_in
+from eigengame.solver.rows.row_counts import refuse_unless_counted, warn_if_rounded_away
 from eigengame.solver.solve import found_in_stream
-from eigengame.solver.streaming import begin, one_pass
+from eigengame.solver.streams import stream as streams
+from eigengame.solver.streams.streaming import begin, one_pass
 
 RAGGED = 1024
 """Rows of a batch if their number is not known."""

@@ -10,17 +10,18 @@ import numpy as np
 
 from eigengame.sharding.hosts import require_equal
 from eigengame.sharding.placement import Placement
-from eigengame.solver.batches import Batches
-from eigengame.solver.checkpoint import CheckpointStore
-from eigengame.solver.events import Watcher, call
-from eigengame.solver.frame import Frame
-from eigengame.solver.passes import Passes, SourcePasses
-from eigengame.solver.plan import Plan, make_plan
-from eigengame.solver.problem import Problem
-from eigengame.solver.result import Result
-from eigengame.solver.routes import EXACT_ROUTES
-from eigengame.solver.row_counts import TooFewRows
-from eigengame.solver.share import FIRST_COMPONENTS, estimated_count, larger_count
+from eigengame.solver.passes.checkpoint import CheckpointStore
+from eigengame.solver.passes.events import Watcher, call
+from eigengame.solver.passes.passes import Passes, SourcePasses
+from eigengame.solver.planning.make_plan import make_plan
+from eigengame.solver.planning.plan import Plan
+from eigengame.solver.planning.problem import Problem
+from eigengame.solver.planning.routes import EXACT_ROUTES
+from eigengame.solver.results.result import Result
+from eigengame.solver.results.share import FIRST_COMPONENTS, estimated_count, larger_count
+from eigengame.solver.rows.batches import Batches
+from eigengame.solver.rows.frame import Frame
+from eigengame.solver.rows.row_counts import TooFewRows
 from eigengame.solver.solve import solve
 
 NULL_LEVEL = 4 * float(np.finfo(np.float64).eps)

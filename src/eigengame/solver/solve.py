@@ -8,21 +8,28 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from eigengame.sharding.gather import gather
-from eigengame.solver import stream as streams
-from eigengame.solver.covariance import solve_covariance
-from eigengame.solver.dense_problem import dense_problem
-from eigengame.solver.flat_spectra import is_flat, players_for_flat
-from eigengame.solver.forgetting import faded_passes, refuse_unless_fading
-from eigengame.solver.goal import Goal, converged_status, measures_in_float64, play_rounding
-from eigengame.solver.lanczos import certified_by_lanczos, lanczos_stream
-from eigengame.solver.moments import Moments
-from eigengame.solver.one_pass import certificate_of, probe_images
-from eigengame.solver.options import Options
-from eigengame.solver.outcome import Outcome, Status
-from eigengame.solver.passes import Passes, SourcePasses
-from eigengame.solver.plan import MOST_PRECISE, Plan
-from eigengame.solver.refine import refine
-from eigengame.solver.result import (
+from eigengame.solver.exact.covariance import solve_covariance
+from eigengame.solver.exact.row_gram import solve_row_gram
+from eigengame.solver.lanczos.dense_problem import dense_problem
+from eigengame.solver.lanczos.lanczos import certified_by_lanczos, lanczos_stream
+from eigengame.solver.lanczos.sparse_problem import sparse_problem
+from eigengame.solver.passes.forgetting import faded_passes, refuse_unless_fading
+from eigengame.solver.passes.passes import Passes, SourcePasses
+from eigengame.solver.planning.flat_spectra import is_flat, players_for_flat
+from eigengame.solver.planning.options import Options
+from eigengame.solver.planning.plan import MOST_PRECISE, Plan
+from eigengame.solver.planning.routes import (
+    COVARIANCE,
+    EXACT_ROUTES,
+    LANCZOS,
+    REFINED,
+    REMEMBERED,
+    passes_before,
+)
+from eigengame.solver.refinement.goal import Goal, measures_in_float64, play_rounding
+from eigengame.solver.refinement.refine import refine
+from eigengame.solver.results.outcome import Outcome, Status, converged_status
+from eigengame.solver.results.result import (
     Found,
     Result,
     count_for,
@@ -31,20 +38,13 @@ from eigengame.solver.result import (
     scale_of,
     total_scatter,
 )
-from eigengame.solver.routes import (
-    COVARIANCE,
-    EXACT_ROUTES,
-    LANCZOS,
-    REFINED,
-    REMEMBERED,
-    passes_before,
-)
-from eigengame.solver.row_counts import refuse_unless_counted, refuse_unless_enough
-from eigengame.solver.row_gram import solve_row_gram
-from eigengame.solver.sparse_problem import sparse_problem
+from eigengame.solver.rows.moments import Moments
+from eigengame.solver.rows.row_counts import refuse_unless_counted, refuse_unless_enough
 from eigengame.solver.stepwise import solve_stepwise
-from eigengame.solver.stream import Stream
-from eigengame.solver.streaming import stream_pass
+from eigengame.solver.streams import stream as streams
+from eigengame.solver.streams.one_pass import certificate_of, probe_images
+from eigengame.solver.streams.stream import Stream
+from eigengame.solver.streams.streaming import stream_pass
 
 
 def solve(

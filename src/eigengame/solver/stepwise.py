@@ -17,15 +17,15 @@ from eigengame.game.sphere import random_players
 from eigengame.linalg.orthonormal import orthonormalise
 from eigengame.sharding.gather import gather
 from eigengame.sharding.placement import Placement
-from eigengame.solver.certify_players import certify_by_one_pass
-from eigengame.solver.goal import Goal, measures_in_float64, play_rounding
-from eigengame.solver.moments import add_moments, gathered_moments, no_moments
-from eigengame.solver.options import Options
-from eigengame.solver.outcome import Outcome, Status
-from eigengame.solver.passes import Passes
-from eigengame.solver.plan import Plan
-from eigengame.solver.result import Found, scale_of
-from eigengame.solver.row_counts import refuse_unless_counted
+from eigengame.solver.passes.passes import Passes
+from eigengame.solver.planning.options import Options
+from eigengame.solver.planning.plan import Plan
+from eigengame.solver.refinement.certify_players import certify_by_one_pass
+from eigengame.solver.refinement.goal import Goal, measures_in_float64, play_rounding
+from eigengame.solver.results.outcome import Outcome, Status
+from eigengame.solver.results.result import Found, scale_of
+from eigengame.solver.rows.moments import add_moments, gathered_moments, no_moments
+from eigengame.solver.rows.row_counts import refuse_unless_counted
 
 STEP_SIZE = 0.25
 """Default step size, for batches whose largest eigenvalue is near 1."""

@@ -1,0 +1,181 @@
+"""Sums over all rows on a host: products with a block of directions in float32, and some in float64 beside them.
+
+Each batch is divided among threads, and each thread adds the products of chunks of its rows in float64.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from eigengame._system.blas_threads import blas_threads
+from eigengame._system.threads import in_threads
+from eigengame.solver.certificates.rounding import OPERATIONS
+from eigengame.solver.passes.passes import Passes, SourcePasses
+from eigengame.solver.rows.raw_rows import RawRows
+
+CHUNK = 2**19
+"""Size of the rows that are multiplied at a time in float32: about as much as stays in the cache."""
+
+PANEL = 2**18
+"""Size of a panel that is converted to float64 at a time."""
+
+WIDE = 8192
+"""Number of features up to which a panel has all of them."""
+
+LEAST_ROWS, MOST_ROWS = 256, 1024
+"""Limits of the number of rows of a chunk."""
+
+SMALL = 2**22
+"""Multiplications below which one thread is enough."""
+
+
+class HostSums(NamedTuple):
+    r"""Sums over rows $Z$, multiplied by the roots $\rho$ of their weights.
+
+    Attributes
+    ----------
+    images : array of shape (b, d)
+        $(ZW^\top)^\top Z$ for directions $W$, by products in float32.
+    along : array of shape (b,)
+        $(ZW^\top)^\top\rho$.
+    seen : array of shape (r, d)
+        The same as `images` for other directions, in float64.
+    scores : array of shape (r,)
+        The same as `along` for these.
+    columns, squares : arrays of shape (d,)
+        $\rho^\top Z$, and the sums of squares of the columns; zero if there are no such directions.
+    weight : array of shape ()
+        Sum of the weights, in the same case.
+    parts : int
+        Largest number of sums over rows that were added to each other.
+    rows : int
+        Rows with a weight above 0.
+    """
+
+    images: Any
+    along: Any
+    seen: Any
+    scores: Any
+    columns: Any
+    squares: Any
+    weight: Any
+    parts: int
+    rows: int
+
+    @classmethod
+    def empty(cls, b: int, r: int, d: int) -> HostSums:
+        """Return the sums over no rows."""
+        per_feature = (np.zeros(d), np.zeros(d), np.zeros(()))
+        return cls(np.zeros((b, d)), np.zeros(b), np.zeros((r, d)), np.zeros(r), *per_feature, 0, 0)
+
+    def plus(self, other: HostSums) -> HostSums:
+        """Return the sums over the rows of both, in the arrays of the other: new ones would take longer to fill."""
+        return HostSums(*(_added(one, another) for one, another in zip(self, other, strict=True)))
+
+    def longest(self) -> int:
+        """Return the length of the longest sum in float64, for a bound on its rounding."""
+        d = len(self.columns)
+        rows, width = panel_shape(d)
+        return width + -(-d // width) + rows + self.parts + OPERATIONS
+
+
+def _added(one: Any, other: Any) -> Any:
+    """Return a sum, in the second array if it is one."""
+    return np.add(one, other, out=other) if isinstance(other, np.ndarray) else one + other
+
+
+def on_host(passes: Passes) -> bool:
+    """Return whether rows are in memory that NumPy reads: then nothing needs to be compiled."""
+    return isinstance(passes, SourcePasses) and passes.raw and jax.default_backend() == "cpu"
+
+
+def add_rows(
+    block: np.ndarray, draws: np.ndarray, carry: HostSums, rows: RawRows, count: int
+) -> HostSums:
+    """Return the sums with one more batch.
+
+    Parameters
+    ----------
+    block : array of shape (b, d)
+        Directions in float32.
+    draws : array of shape (r, d)
+        Directions in float64.
+    carry : HostSums
+    rows : RawRows
+    count : int
+        Rows of the batch with a weight above 0.
+    """
+    rows = jax.tree.map(np.asarray, rows)
+    parts = parts_for_threads(rows, block.size)
+    for found in in_threads(partial(_sums, rows, block, draws), parts):
+        carry = carry.plus(found)
+    return carry._replace(rows=carry.rows + count)
+
+
+def parts_for_threads(rows: RawRows, size: int) -> list[slice]:
+    """Return a range of rows for each thread, if a row takes `size` multiplications. Padding is left out."""
+    held = np.flatnonzero(rows.roots)
+    end = int(held[-1]) + 1 if held.size else 0
+    threads = min(blas_threads(), max(end // LEAST_ROWS, 1)) if end * size > SMALL else 1
+    return [slice(end * i // threads, end * (i + 1) // threads) for i in range(threads)]
+
+
+def _sums(rows: RawRows, block: np.ndarray, draws: np.ndarray, part: slice) -> HostSums:
+    """Return the sums over some rows."""
+    (b, d), r = block.shape, len(draws)
+    images, along = np.zeros((b, d)), np.zeros(b)
+    product = np.empty((b, d), np.float32)
+    plain = rows.is_plain_float32(part)
+    # Wide rows do not stay in the cache anyway: fewer sums are better, if rows need not be copied.
+    most = CHUNK // d if d <= WIDE or not plain else MOST_ROWS
+    size = min(max(most, LEAST_ROWS), MOST_ROWS)
+    buffer = None if plain else np.empty((size, d), np.float32)
+    parts = 0
+    for begin in range(part.start, part.stop, size):
+        own = slice(begin, min(begin + size, part.stop))
+        held = rows.values[own] if buffer is None else rows.in_float32(own, buffer)
+        scores = held @ block.T
+        images += np.matmul(scores.T, held, out=product)
+        along += rows.roots[own] @ scores
+        parts += 1
+    found = HostSums.empty(0, 0, d) if r == 0 else draw_sums(rows, draws, part)
+    return found._replace(images=images, along=along, parts=max(parts, found.parts))
+
+
+def draw_sums(rows: RawRows, draws: np.ndarray, part: slice) -> HostSums:
+    """Return the sums of draws (r, d), of rows and of squares, over some rows, without directions in float32."""
+    r, d = draws.shape
+    size, width = panel_shape(d)
+    panels = [slice(begin, min(begin + width, d)) for begin in range(0, d, width)]
+    seen, scores, columns, squares = np.zeros((r, d)), np.zeros(r), np.zeros(d), np.zeros(d)
+    weight, parts, buffer = np.zeros(()), 0, np.empty((size, width))
+    across = np.ascontiguousarray(draws.T)
+    for begin in range(part.start, part.stop, size):
+        own = slice(begin, min(begin + size, part.stop))
+        roots, there = rows.roots[own], np.zeros((own.stop - own.start, r))
+        for panel in panels:
+            wide = rows.columns_on_host(own, panel, buffer[:, : panel.stop - panel.start])
+            there += wide @ across[panel]
+            columns[panel] += roots @ wide
+            squares[panel] += np.einsum("rf,rf->f", wide, wide)
+        for panel in panels:
+            if len(panels) > 1:
+                wide = rows.columns_on_host(own, panel, buffer[:, : panel.stop - panel.start])
+            seen[:, panel] += there.T @ wide
+        scores += roots @ there
+        weight = weight + np.sum(roots**2)
+        parts += 1
+    return HostSums(
+        np.zeros((0, d)), np.zeros(0), seen, scores, columns, squares, weight, parts, rows=0
+    )
+
+
+def panel_shape(d: int) -> tuple[int, int]:
+    """Return the rows and the columns of a panel."""
+    if d <= WIDE:
+        return max(PANEL // d, 16), d
+    return LEAST_ROWS, min(PANEL // LEAST_ROWS, d)

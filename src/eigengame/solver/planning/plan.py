@@ -1,0 +1,102 @@
+"""The plan of a fit: the value that holds every decision. `make_plan.py` decides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from eigengame.algorithms import Remembered
+from eigengame.sharding.placement import Placement
+from eigengame.solver.planning.memory import MemoryUse
+from eigengame.solver.planning.options import Options
+from eigengame.solver.planning.routes import EXACT_ROUTES
+from eigengame.solver.rows.frame import Frame
+
+MOST_PRECISE = 2**27
+"""Largest size of players that are kept in float64 on the host: 1 GiB."""
+
+COARSE = 1e-3
+"""Least tolerance for which products in float32 are tried."""
+
+MOST_COARSE = 64
+"""Largest number of components for which float32 is tried on a CPU: gaps between later ones are small."""
+
+Space = Literal["score", "gram", "gram with overlaps", "gram on the host"]
+"""Space in which the remembered game plays a batch.
+
+"score" and "gram" measure the inner products of players at each update. "gram with overlaps" carries them along,
+for kernels on one device; "gram on the host" does so with players in host memory, one block of features at a time.
+"""
+
+CARRIED: Space = "gram with overlaps"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Every decision of a fit of k components.
+
+    Attributes
+    ----------
+    components : int
+        Number of components k.
+    players : int
+        Number of players K.
+    batch : int
+        Rows of a batch.
+    route : str
+        "remembered", "covariance", "row gram", or another name of the registry.
+    space : str
+        Space in which the remembered game plays a batch: see `Space`.
+    placement : Placement
+        Devices of the fit.
+    frame : Frame or None
+        Origin and unit of the rows; None if the first pass of a cluster decides it.
+    memory : MemoryUse
+        Bytes of the fit beyond its data.
+    options : Options
+        With the number of extra players decided.
+    probes : int
+        Number of random probes of the first pass.
+    fallback : str or None
+        Exact route for components that the refinement does not certify.
+    """
+
+    components: int
+    players: int
+    batch: int
+    route: str
+    space: Space
+    placement: Placement
+    frame: Frame | None
+    memory: MemoryUse
+    options: Options
+    probes: int = 0
+    fallback: str | None = None
+
+    def game(self) -> Remembered:
+        """Return the remembered game of this plan."""
+        return self.options.game("score" if self.space == "score" else "gram")
+
+    def with_components(self, k: int, d: int) -> Plan:
+        """Return the plan for another number of components of d features, with the same batches."""
+        return replace(self, components=k, players=self.options.players(k, d))
+
+    def __str__(self) -> str:
+        options, layout = self.options, self.placement.layout
+        once = options.passes == 1 or self.route in EXACT_ROUTES
+        passes = "1 pass" if once else f"up to {options.passes} passes"
+        where = "one device" if layout.devices == 1 else f"a mesh of {layout}"
+        space = f" in {self.space} space" if self.route == "remembered" else ""
+        return (
+            f"{self.components} components by {self.players} players, {self.route}{space}: {passes} of batches of "
+            f"{self.batch} rows in {np.dtype(options.dtype)} on {where}; {self.memory}"
+        )
+
+
+def tries_float32(plan: Plan) -> bool:
+    """Return whether float32 is likely to be accurate enough for an exact route on a CPU."""
+    options = plan.options
+    narrow = np.dtype(options.dtype) == np.float32 and options.tol is not None
+    return narrow and (options.tol or 0) >= COARSE and plan.components <= MOST_COARSE

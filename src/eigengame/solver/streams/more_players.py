@@ -1,0 +1,33 @@
+"""Memories with more players: the further ones have no strength, so nothing of what is remembered changes."""
+
+from __future__ import annotations
+
+import jax
+import numpy as np
+
+from eigengame.solver.streams.stream import Stream
+from eigengame.solver.streams.streaming import random_orthonormal
+
+
+def completed_players(players: np.ndarray, count: int, seed: int) -> np.ndarray:
+    """Return orthonormal players (count, d) that begin with the given ones; the others are random, in float64."""
+    missing = count - len(players)
+    if missing <= 0:
+        return players
+    draws = random_orthonormal(missing, players.shape[1], np.float64, seed)
+    for _ in range(2):
+        draws = draws - (draws @ players.T) @ players
+        draws = np.linalg.qr(draws.T)[0].T
+    return np.concatenate([players, draws])
+
+
+def with_players(stream: Stream, count: int, seed: int) -> Stream:
+    """Return a stream on one device with `count` players, at least as many as it has."""
+    memory = stream.state.memory
+    players, strengths = np.asarray(memory.players), np.asarray(memory.strengths)
+    if len(players) == count:
+        return stream
+    more = completed_players(players, count, seed).astype(players.dtype)
+    padded = np.append(strengths, np.zeros(count - len(players), strengths.dtype))
+    memory = memory._replace(players=jax.device_put(more), strengths=jax.device_put(padded))
+    return stream._replace(state=stream.state._replace(memory=memory), overlaps=None)

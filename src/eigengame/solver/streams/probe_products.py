@@ -1,0 +1,186 @@
+r"""Small matrices of players, probes and their products with $M$, from which a pass is certified.
+
+They are summed in float64 over blocks of features, so that arrays of any width need no copy in float64.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.linalg import eigh
+
+from eigengame.metrics import angular_error
+from eigengame.sharding.gather import gather
+from eigengame.solver.certificates.rounding import probe_errors
+from eigengame.solver.passes.float64_products import orthonormal
+from eigengame.solver.planning.memory import CERTIFIED_FEATURES
+from eigengame.solver.streams.stream import Stream
+
+LARGE = 2**25
+"""Size from which arrays on a device with memory of its own are multiplied there."""
+
+
+class ProbeProducts(NamedTuple):
+    r"""Small matrices of orthonormal players $V$, probes $G$ and their products $P = GM$.
+
+    Attributes
+    ----------
+    shares, inside : arrays of shape (r, K)
+        $GV^\top$ and $PV^\top$.
+    outside : array of shape (r, r)
+        A matrix with the same inner products of rows as $P\Pi$, the part of $P$ outside the players.
+    along : array of shape (K,)
+        Bound on the norm of the errors of $P$ along each player.
+    error : float
+        Bound on the norm of all errors of $P$.
+    tilt : array of shape (K,)
+        Angle of each player to the orthonormal one.
+    """
+
+    shares: np.ndarray
+    inside: np.ndarray
+    outside: np.ndarray
+    along: np.ndarray
+    error: float
+    tilt: np.ndarray
+
+
+def probe_products(stream: Stream) -> ProbeProducts:
+    """Return the small matrices of a stream with probes, which is on one device."""
+    with jax.enable_x64(True):
+        arrays, turn, tilt = _with_orthonormal_players(stream)
+        return _products(stream, arrays, turn, tilt)
+
+
+def probe_error(stream: Stream) -> float:
+    """Return the error of the products of a stream with probes, without the small matrices."""
+    with jax.enable_x64(True):
+        arrays, turn, _ = _with_orthonormal_players(stream)
+        return _errors(stream, arrays, turn)[1]
+
+
+class _Arrays(NamedTuple):
+    """Players (K, d), probes (r, d), their products (r, d), mean (d,) and scatter (d,): NumPy, or on a device."""
+
+    players: Any
+    draws: Any
+    images: Any
+    mean: Any
+    scatter: Any
+
+    @classmethod
+    def of(cls, stream: Stream) -> _Arrays:
+        """Return the arrays of a stream: on the host unless they are large and on a device with its own memory."""
+        assert stream.probes is not None
+        players = stream.state.memory.players
+        there = jax.default_backend() != "cpu" and isinstance(players, jax.Array)
+        arrays = (players, *stream.probes[:2], stream.moments.mean, stream.moments.scatter)
+        stay = there and players.size + 2 * stream.probes.draws.size > LARGE
+        found = cls(*(one if stay else gather(one) for one in arrays))
+        # One block is converted once, for all looks at it.
+        return next(found.blocks()) if players.shape[1] <= CERTIFIED_FEATURES else found
+
+    def blocks(self) -> Iterator[_Arrays]:
+        """Iterate over blocks of features, in float64."""
+        for begin in range(0, self.players.shape[1], CERTIFIED_FEATURES):
+            own = slice(begin, begin + CERTIFIED_FEATURES)
+            yield _Arrays(*(one[..., own].astype(np.float64, copy=False) for one in self))
+
+
+def _with_orthonormal_players(stream: Stream) -> tuple[_Arrays, np.ndarray, np.ndarray]:
+    """Return the arrays, the matrix (K, K) that makes the players orthonormal, and the angles of these (K,)."""
+    arrays = _Arrays.of(stream)
+    turn, tilt = _orthonormal(arrays)
+    if turn is None:
+        # Players that are not nearly orthonormal: they are few, or there are few features.
+        given = np.asarray(arrays.players, np.float64)
+        settled = orthonormal(given)
+        arrays, turn = arrays._replace(players=settled), np.eye(len(settled))
+        tilt = angular_error(given, settled)
+    return arrays, turn, tilt
+
+
+def _orthonormal(arrays: _Arrays) -> tuple[np.ndarray | None, np.ndarray]:
+    """Return the matrix (K, K) that makes the players orthonormal, and the angles by which it turns them.
+
+    It is None if they are too far from that.
+    """
+    overlaps = np.asarray(sum(_product(one.players, one.players) for one in arrays.blocks()))
+    sizes, axes = eigh(overlaps)
+    if not sizes[0] > 0.5 * sizes[-1]:
+        return None, np.zeros(len(sizes))
+    turn, back = ((axes * sizes**power) @ axes.T for power in (-0.5, 0.5))
+    along = np.diag(back)
+    return turn, np.arctan2(np.linalg.norm(back - np.diag(along), axis=1), along)
+
+
+def _products(stream: Stream, arrays: _Arrays, turn: np.ndarray, tilt: np.ndarray) -> ProbeProducts:
+    """Return the small matrices, by three more looks at the arrays."""
+    along, error = _errors(stream, arrays, turn)
+    given = _summed(
+        (_product(one.draws, one.players), _product(one.images, one.players))
+        for one in arrays.blocks()
+    )
+    shares, inside = (np.asarray(one) @ turn.T for one in given)
+    outside: Any = 0.0
+    for one in arrays.blocks():
+        rest = one.images - (inside @ turn) @ one.players
+        outside = outside + _product(rest, rest)
+    sizes, axes = eigh(np.asarray(outside))
+    root = axes * np.sqrt(np.maximum(sizes, 0))
+    return ProbeProducts(shares, inside, root, along, error, tilt)
+
+
+def _errors(stream: Stream, arrays: _Arrays, turn: np.ndarray) -> tuple[np.ndarray, float]:
+    """Return bounds on the errors of the products along each player (K,), and on all of them."""
+    weight, feature = float(stream.moments.weight), 0.0
+    parts = []
+    for one in arrays.blocks():
+        columns = one.scatter + weight * one.mean**2
+        players = turn @ one.players
+        parts.append(
+            (
+                (one.draws * one.images).sum(axis=1),
+                (one.draws**2).sum(axis=1),
+                players @ one.mean,
+                players**2 @ columns,
+                columns.sum(),
+            )
+        )
+        feature = max(feature, float(columns.max()))
+    values, lengths2, mean, columns, trace = map(np.asarray, _summed(parts))
+    probes, strengths = stream.probes, gather(stream.state.memory.strengths).astype(np.float64)
+    assert probes is not None
+    return probe_errors(
+        strengths,
+        weight * mean**2,
+        columns,
+        np.sqrt(lengths2),
+        values,
+        rows=stream.rows,
+        width=arrays.players.shape[1],
+        trace=float(trace),
+        feature=feature,
+        largest=float(probes.largest),
+        longest=int(probes.longest),
+        batches=int(stream.state.step),
+        chain=int(probes.chain),
+        unit=float(probes.unit),
+    )
+
+
+def _summed(parts: Iterable[tuple[Any, ...]]) -> tuple[Any, ...]:
+    """Return the sums of the parts of all blocks."""
+    return functools.reduce(lambda a, b: tuple(x + y for x, y in zip(a, b, strict=True)), parts)
+
+
+def _product(left: Any, right: Any) -> Any:
+    """Return `left @ right.T` in float64."""
+    if isinstance(left, np.ndarray):
+        return left @ right.T
+    return jnp.matmul(left, right.T, precision=jax.lax.Precision.HIGHEST)

@@ -1,0 +1,88 @@
+"""Flat spectra: more players after the first pass, or an exact solution at once."""
+
+import numpy as np
+import pytest
+
+from eigengame import EigenGamePCA, Interrupted, testing
+from eigengame.metrics import angular_error
+from eigengame.solver.planning.flat_spectra import MOST, is_flat, players_for_flat
+
+N, D, K = 2000, 320, 6
+FLAT = np.r_[np.linspace(1, 0.5, 60), np.full(D - 60, 0.03)]
+
+
+def rows_of(spectrum, seed=1):
+    return testing.rows_with(spectrum, N, seed=seed).data.astype("float32")
+
+
+def fitted(rows, **options):
+    options = {"algorithm": "remembered", "tol": 0.05, "random_state": 0} | options
+    return EigenGamePCA(K, dtype="float32", **options).fit(rows)
+
+
+def exact(rows):
+    return np.linalg.svd((rows - rows.mean(axis=0)).astype(float), full_matrices=False)[2][:K]
+
+
+def test_numbers_of_players_continue_the_spectrum_as_a_power():
+    ranks = np.arange(1, 41)
+    assert not is_flat(1 / ranks, 16)
+    slow = ranks**-0.3
+    assert is_flat(slow, 16)
+    # (K / k)^-0.3 = 1 / 2 for K = 10 k, which is more than the largest number.
+    assert players_for_flat(slow, 16, 10**4, 10**9) == MOST * 16
+    assert players_for_flat(ranks**-0.5, 16, 10**4, 10**9) == 64
+    # Limits by the number of features and by size; fewer than before never.
+    assert players_for_flat(slow, 16, 120, 10**9) == 60
+    assert players_for_flat(slow, 16, 1000, 70_000) == 70
+    assert players_for_flat(slow, 16, 50, 10**9) == 40
+    # Noise alone.
+    assert players_for_flat(ranks**-0.02, 16, 10**4, 10**9) == 40
+
+
+def test_a_flat_spectrum_takes_few_passes():
+    rows = rows_of(FLAT)
+    grown = fitted(rows)
+    with pytest.warns(match="more extra players"):
+        given = fitted(rows, extra=9)
+    assert grown.outcome_.converged
+    assert grown.n_passes_ <= 4
+    assert given.n_passes_ > 2 * grown.n_passes_
+    assert (angular_error(grown.components_, exact(rows)) <= grown.certificate_.angle).all()
+
+
+def test_a_model_of_a_flat_spectrum_can_be_continued_and_merged():
+    flat, steep = rows_of(FLAT), rows_of(1 / np.arange(1, D + 1), seed=2)
+    grown, other = fitted(flat), fitted(steep)
+    merged = grown.merge(other)
+    assert merged.n_samples_seen_ == 2 * N
+    assert fitted(flat).partial_fit(steep[:100]).n_samples_seen_ == N + 100
+
+
+def test_a_fit_that_grew_resumes_to_the_same_bits(tmp_path):
+    class Stopping:
+        """Interrupts the first refinement."""
+
+        def batch(self, at):
+            if at.task == "refinement":
+                raise KeyboardInterrupt
+
+    rows = rows_of(FLAT)
+    whole = fitted(rows)
+    options = {"algorithm": "remembered", "tol": 0.05, "random_state": 0, "dtype": "float32"}
+    with pytest.raises(Interrupted):
+        EigenGamePCA(K, **options).fit(rows, checkpoint=tmp_path, progress=Stopping())
+    resumed = EigenGamePCA(K, **options).fit(rows, checkpoint=tmp_path)
+    np.testing.assert_array_equal(resumed.components_, whole.components_)
+    assert resumed.n_passes_ == whole.n_passes_
+
+
+def test_with_few_features_a_flat_spectrum_is_solved_exactly_at_once(monkeypatch):
+    from eigengame.solver.planning import make_plan
+
+    monkeypatch.setattr(make_plan, "route_of", lambda *_, **__: "remembered")
+    rows = rows_of(FLAT)
+    pca = EigenGamePCA(K, random_state=0, dtype="float32").fit(rows)
+    assert pca.outcome_.route == "remembered, then covariance"
+    assert pca.n_passes_ == 2
+    assert angular_error(pca.components_, exact(rows)).max() < 1e-3
