@@ -23,7 +23,7 @@ from eigengame.solver.block_lanczos import Product
 from eigengame.solver.exact_stream import exact_probes
 from eigengame.solver.flat_spectra import is_flat
 from eigengame.solver.frame import large_mean
-from eigengame.solver.host_sums import HostSums, add_rows
+from eigengame.solver.host_sums import MOST_ROWS, HostSums, add_rows
 from eigengame.solver.moments import Moments
 from eigengame.solver.passes import Passes
 from eigengame.solver.plan import Plan
@@ -31,7 +31,7 @@ from eigengame.solver.probes import draw_probes, least_norm
 from eigengame.solver.result import rest_is_known, total_scatter
 from eigengame.solver.risk import ROUNDING_RISK
 from eigengame.solver.ritz import PROBES, Measured, Ritz, add_multiples, first_block
-from eigengame.solver.rounding import OPERATIONS, gamma
+from eigengame.solver.rounding import OPERATIONS, Summed, gamma, unit_roundoff
 from eigengame.solver.routes import LANCZOS_PASSES, lanczos_block
 from eigengame.solver.row_counts import refuse_unless_counted
 from eigengame.solver.scatter import growth_about_mean
@@ -99,6 +99,11 @@ class DenseProblem:
     def accuracy(self) -> float:
         """Angle to which components are converged. Where a certificate is possible, true angles are far smaller."""
         return 0.01
+
+    @property
+    def summed(self) -> Summed:
+        """How the products of the probes are summed, except for the first of them."""
+        return Summed(MOST_ROWS, self.mean, unit_roundoff(np.float32))
 
     def converges_slowly(self, ritz: Ritz, k: int) -> bool:
         """Return whether the spectrum is flat: that takes more passes than there are."""

@@ -26,7 +26,7 @@ from eigengame.solver.passes import Passes
 from eigengame.solver.probes import draw_probes, least_norm
 from eigengame.solver.raw_rows import RawRows
 from eigengame.solver.risk import EXACT_RISK
-from eigengame.solver.rounding import gamma
+from eigengame.solver.rounding import Summed, gamma, unit_roundoff
 from eigengame.solver.scatter import Scatter, growth_about_mean
 
 COUNT = 8
@@ -84,7 +84,8 @@ def _scatter_of(
         # In float32, which tells how accurate the variances of components are beside it.
         scatter.astype(np.float32),
     )
-    return Scatter(matrix, moments, sums.rows, error, seen, seen_error)
+    summed = Summed(CHUNK, mean if center else None, unit_roundoff(np.float32))
+    return Scatter(matrix, moments, sums.rows, error, seen, seen_error, summed)
 
 
 def _add(probes: np.ndarray, carry: Carry, rows: RawRows, count: int) -> Carry:

@@ -10,6 +10,7 @@ from scipy.linalg import eigh
 from eigengame.solver.block_lanczos import Basis, Product
 from eigengame.solver.moments import Moments
 from eigengame.solver.probes import draw_probes
+from eigengame.solver.rounding import Summed
 
 PROBES = 16
 """Number of probes of the stream if `probes` is "auto". Each costs as much as a vector of the basis."""
@@ -88,6 +89,8 @@ class KrylovProblem(Protocol):
         Of each feature.
     seen : int
         Rows with a weight above 0.
+    summed : Summed
+        How the products of the probes were summed.
     """
 
     @property
@@ -102,6 +105,8 @@ class KrylovProblem(Protocol):
     def moments(self) -> Moments: ...  # noqa: D102
     @property
     def seen(self) -> int: ...  # noqa: D102
+    @property
+    def summed(self) -> Summed: ...  # noqa: D102
 
     def product(self) -> Product:
         """Return the product of vectors (size, b) with $A$."""

@@ -56,7 +56,7 @@ from eigengame.solver.result import (
     total_scatter,
 )
 from eigengame.solver.risk import RISK
-from eigengame.solver.rounding import OPERATIONS, UNIT, gamma
+from eigengame.solver.rounding import OPERATIONS, UNIT, Summed, gamma
 from eigengame.solver.routes import ROW_GRAM
 from eigengame.solver.row_counts import refuse_unless_counted
 
@@ -146,7 +146,8 @@ def _solve(
         known = rest_is_known(values, errors, total, determined - len(values))
         if status is not Status.CONVERGED or not known:
             return None
-    stream = exact_stream(plan, kept, players.values, gram.moments, held.rows, sums, players.images)
+    images, summed = players.images, Summed(len(held.roots))
+    stream = exact_stream(plan, kept, players.values, gram.moments, held.rows, sums, images, summed)
     return Found(
         players=kept,
         values=values,

@@ -23,7 +23,10 @@ from eigengame.solver.passes import Passes, SourcePasses
 from eigengame.solver.probes import least_norm
 from eigengame.solver.raw_rows import RawRows
 from eigengame.solver.risk import EXACT_RISK, RISK
-from eigengame.solver.rounding import OPERATIONS, gamma
+from eigengame.solver.rounding import OPERATIONS, Summed, gamma
+
+ONE_ROW = Summed(1)
+"""A matrix without sums over rows."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,8 @@ class Scatter:
         $GE$ for random probes $G$ (`float32_scatter`); None if only the bound is known, which is then certain.
     seen_error : float
         Bound on the norm of its rounding error.
+    summed : Summed
+        How the entries of the matrix were summed.
     """
 
     matrix: np.ndarray
@@ -51,6 +56,7 @@ class Scatter:
     error: float
     seen: np.ndarray | None = None
     seen_error: float = 0.0
+    summed: Summed = ONE_ROW
 
     @property
     def confidence(self) -> float:
@@ -101,7 +107,8 @@ def accumulate_scatter(passes: Passes, *, center: bool) -> Scatter:
         with np.errstate(invalid="ignore"):  # infinite values are refused later, by row and column
             matrix = matrix - weight * mean[:, None] * mean[None, :]
         error *= growth_about_mean(weight, mean, squares)
-    return Scatter((matrix + matrix.T) / 2, moments, rows, error)
+    summed = Summed(passes.size, mean if center else None)
+    return Scatter((matrix + matrix.T) / 2, moments, rows, error, summed=summed)
 
 
 def growth_about_mean(weight: float, mean: np.ndarray, squares: float) -> float:

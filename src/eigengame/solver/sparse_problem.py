@@ -20,7 +20,7 @@ from eigengame.solver.moments import Moments
 from eigengame.solver.passes import Passes
 from eigengame.solver.plan import Plan
 from eigengame.solver.ritz import Measured, Ritz, add_multiples
-from eigengame.solver.rounding import OPERATIONS, gamma
+from eigengame.solver.rounding import OPERATIONS, Summed, gamma
 from eigengame.solver.row_counts import refuse_unless_counted
 
 
@@ -60,6 +60,11 @@ class SparseProblem:
     def accuracy(self) -> float:
         """Angle to which components are converged: that takes few more products than a certificate."""
         return 1e-4
+
+    @property
+    def summed(self) -> Summed:
+        """How the products of the probes are summed: over all rows at once, by centred scores."""
+        return Summed(self.seen)
 
     def converges_slowly(self, ritz: Ritz, k: int) -> bool:
         """Return False: products cost little."""
