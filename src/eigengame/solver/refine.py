@@ -169,7 +169,7 @@ def _begin(
     if probes is not None:
         probes = _multiplied(probes, others, space).with_space(space)
     measured = small_products(*space[:2])
-    certified = _certified(goal, space, probes, count, 1, measured)
+    certified = _certified(goal, space, probes, count, 1, measured, precision)
     return _Step(space, probes, certified, precision, measured=measured)
 
 
@@ -223,7 +223,7 @@ def _next(goal: Goal, now: _Step, count: int) -> _Step:
         if len(space.directions) > most_directions(count, directions.shape[1]):
             space, measured = truncated(space, probes.players, 2 * count), None
     measured = small_products(*space[:2]) if measured is None else measured
-    certified = _certified(goal, space, probes, count, look, measured)
+    certified = _certified(goal, space, probes, count, look, measured, precision)
     return _Step(space, probes, certified, precision, look, measured, settled)
 
 
@@ -256,7 +256,7 @@ def measured_players(goal: Goal, players: np.ndarray) -> Certificate:
             break
         found = multiply(goal, probes.block(), "float64", "probes")
         probes, used = _multiplied(probes, found, now.space), used + 1
-        after = _certified(goal, now.space, probes, count, 1, now.measured)
+        after = _certified(goal, now.space, probes, count, 1, now.measured, now.precision)
         done = after.level > 0.98 * now.certificate.level
         now = now._replace(probes=probes, certificate=after)
         if done:
@@ -303,8 +303,12 @@ def _certified(
     count: int,
     look: int,
     measured: SmallProducts | None,
+    precision: Precision,
 ) -> Certificate:
-    """Return the certificate of the components as they are stored."""
+    """Return the certificate of the components as they are stored.
+
+    Products in float64 have a worst-case bound on their errors. In float32 it holds with high probability only.
+    """
     level = (
         -math.inf
         if probes is None or len(space.directions) == space.directions.shape[1]
@@ -312,7 +316,7 @@ def _certified(
     )
     options: dict[str, Any] = {
         "scale": goal.scale,
-        "confidence": 1.0 if probes is None and not measurable(goal) else 1 - RISK,
+        "confidence": 1.0 if probes is None and precision == "float64" else 1 - RISK,
         "probes": 0 if probes is None else probes.count,
         "powers": 0 if probes is None else probes.powers,
         "tol": goal.tol,
