@@ -114,3 +114,21 @@ def test_the_difference_of_two_means_counts_as_a_row(how):
     step = far.mean(axis=0, dtype=np.float64) - near.mean(axis=0, dtype=np.float64)
     unit = both._result.frame.unit
     assert float(both._result.stream.probes.largest) * unit**2 >= 0.999 * 200 * step @ step
+
+
+@pytest.mark.parametrize("probes", [48, 0])
+@pytest.mark.parametrize("types", [("float32", "float64"), ("float64", "float32")])
+def test_data_of_low_rank_in_two_precisions_is_merged(types, probes):
+    """The components explain everything, and the total of the model in float32 is rounded to float32."""
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        rows = rng.normal(size=(400, 3)) @ rng.normal(size=(3, D)) + rng.normal(size=D)
+        one, other = (
+            game_pca(K, random_state=0, dtype=dtype, probes=probes).partial_fit(part.astype(dtype))
+            for dtype, part in zip(types, np.split(rows, [300]), strict=True)
+        )
+        merged = one.merge(other)
+        assert merged.explained_variance_ratio_.sum() == pytest.approx(1, abs=1e-5)
+        # Also afterwards, when all arrays are in float64.
+        merged = merged.merge(other).partial_fit(rows[:10])
+        assert merged.explained_variance_ratio_.sum() == pytest.approx(1, abs=1e-5)

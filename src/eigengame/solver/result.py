@@ -273,8 +273,21 @@ def _rounding_of_total(found: Found) -> float:
     squares = total_scatter(found.moments, center=False)
     # Each update rounds once more: measured, 0.2 eps for each in streams of single rows.
     updates = found.rows if found.stream is None else int(found.stream.state.step)
-    eps = float(np.finfo(found.moments.scatter.dtype).eps)
-    return min(eps * (1000 + updates), 0.05) * squares
+    return min(_coarsest_eps(found) * (1000 + updates), 0.05) * squares
+
+
+def _coarsest_eps(found: Found) -> float:
+    """Return the relative precision in which the moments may have been summed.
+
+    A model in float32 that is merged with one in float64 has its sums in float64 from then on. Its probes tell.
+    """
+    coarse, own = (
+        float(np.finfo(dtype).eps) for dtype in (np.float32, found.moments.scatter.dtype)
+    )
+    if found.stream is None:
+        return own
+    probes = found.stream.probes
+    return coarse if probes is None else max(own, min(2 * float(probes.unit), coarse))
 
 
 def deterministic_signs(components: np.ndarray) -> np.ndarray:
