@@ -13,6 +13,7 @@ import numpy as np
 from eigengame.preparation import Preparation, same_preparation
 from eigengame.solver import stream as streams
 from eigengame.solver.options import Options
+from eigengame.solver.probe_products import with_errors_of
 from eigengame.solver.result import Result, result_of
 from eigengame.solver.solve import found_in_stream
 from eigengame.sources._alleles import refuse_other_alleles
@@ -53,8 +54,11 @@ def merge_results(one: Result, other: Result, order: np.ndarray | None) -> Resul
     frame = other.frame
     if order is not None:
         theirs, frame = streams.reordered(theirs, order), frame.reordered(order)
-    theirs = streams.reframed(theirs, frame, one.frame)
-    merged = streams.merge(options.game(), mine, theirs)
+    moved = streams.reframed(theirs, frame, one.frame)
+    merged = streams.merge(options.game(), mine, moved)
+    if moved is not theirs:
+        parts = ((mine, 1.0), (theirs, (frame.unit / one.frame.unit) ** 2))
+        merged = with_errors_of(merged, parts)
     return result_of(found_in_stream(merged, options), options, one.frame)
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from eigengame.solver.moments import Moments
 from eigengame.solver.options import PROBES
 from eigengame.solver.plan import Plan
-from eigengame.solver.probe_sums import ProbeSums, growth_of_squares, no_sums
+from eigengame.solver.probe_sums import ProbeSums, no_sums
 from eigengame.solver.rounding import LAMBDA, OPERATIONS, UNIT, Summed
 from eigengame.solver.stream import Stream
 from eigengame.solver.streaming import random_orthonormal
@@ -135,8 +135,11 @@ def _growth(
         scores = max(scores, float(np.einsum("rf,rf,f->", draws, draws, squares)))
         if scores > 0:
             growth = math.sqrt(scores / values) if values > 0 else math.inf
-        least = float(scatter.max(initial=0)) / longest
-        growth *= growth_of_squares(squares, scatter + weight * mean**2, least)
+        # The squares of the bound are those about the origin of the frame. Features below the largest variance,
+        # divided by the length of a sum, are covered by the part of the bound for sums over batches.
+        least = max(float(scatter.max(initial=0)) / longest, np.finfo(float).tiny)
+        known = np.maximum(scatter + weight * mean**2, least)
+        growth *= math.sqrt(max(1.0, float(np.max(squares / known, initial=0))))
         if summed.unit == UNIT:
             share = math.sqrt(float(shift.sum() / squares.sum())) if shift.any() else 0.0
             growth *= 1 + (1 + LAMBDA) * share

@@ -6,7 +6,6 @@ weighted like the moments. The players do not depend on it.
 
 from __future__ import annotations
 
-import math
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -155,18 +154,6 @@ def sums_in_precision(sums: ProbeSums | None, dtype: Any) -> ProbeSums | None:
 def fade_sums(sums: ProbeSums | None, keep: jax.Array) -> ProbeSums | None:
     """Return the sums with the weight of all rows multiplied by `keep`."""
     return None if sums is None else sums._replace(images=keep * sums.images)
-
-
-def growth_of_squares(before: np.ndarray, after: np.ndarray, least: float) -> float:
-    """Return the factor by which errors exceed those of features with other sums of squares, at least 1.
-
-    The bound on errors grows with the roots of the sums of squares of the features, `before` (d,). If it is stated
-    with other ones, `after` (d,), a larger unit roundoff makes up for it. Features below `least` do not count: that
-    is the largest variance of all divided by the length of a sum, so that the part of the bound for sums over
-    batches covers them.
-    """
-    safe = np.maximum(after, max(least, np.finfo(float).tiny))
-    return math.sqrt(max(1.0, float(np.max(before / safe, initial=0))))
 
 
 def common_probes(

@@ -281,13 +281,10 @@ def _coarsest_eps(found: Found) -> float:
 
     A model in float32 that is merged with one in float64 has its sums in float64 from then on. Its probes tell.
     """
-    coarse, own = (
-        float(np.finfo(dtype).eps) for dtype in (np.float32, found.moments.scatter.dtype)
-    )
     if found.stream is None:
-        return own
+        return float(np.finfo(found.moments.scatter.dtype).eps)
     probes = found.stream.probes
-    return coarse if probes is None else max(own, min(2 * float(probes.unit), coarse))
+    return float(np.finfo(np.float32).eps if probes is None else 2 * probes.unit)
 
 
 def deterministic_signs(components: np.ndarray) -> np.ndarray:
