@@ -227,7 +227,9 @@ def divisor(weight: float, rows: int, *, fading: bool) -> float:
     # An exact count if possible: float32 loses single rows beyond 16 million.
     if abs(weight - rows) <= 1e-6 * rows:
         return max(rows - 1, 1)
-    return max(weight - min(1.0, weight / max(rows, 1)), 1e-300)
+    one = min(1.0, weight / max(rows, 1))
+    # A single row counts as one, as a row of weight 1 does.
+    return weight - one if weight > one else max(weight, 1e-300)
 
 
 def total_scatter(moments: Moments, *, center: bool) -> float:
