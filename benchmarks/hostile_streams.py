@@ -64,7 +64,8 @@ def by_ragged_batches(problem: Problem) -> list[Claim]:
 def weights_in_a_stream(problem: Problem) -> list[Claim]:
     pca = estimator(problem)
     for own in ragged_ranges(problem):
-        pca.partial_fit(problem.rows[own], sample_weight=problem.weights[own])
+        if problem.weights[own].any():
+            pca.partial_fit(problem.rows[own], sample_weight=problem.weights[own])
     return [claim("weighted", pca)]
 
 
