@@ -173,6 +173,28 @@ def moving_mean(rng: np.random.Generator, s: Setting) -> Made:
     return rows, f"the mean moves by {far:.1e} standard deviations after {change} rows"
 
 
+def light_start(rng: np.random.Generator, s: Setting) -> Made:
+    light, weight = light_rows(rng, s)
+    rows = with_spectrum(rng, s, _tail(rng, s))
+    spread = rows.std()
+    for begin in range(light, s.rows, s.batch):
+        own = slice(begin, begin + s.batch)
+        direction = rng.standard_normal(s.columns) * spread
+        rows[own] = rows[own] * 10 ** rng.uniform(-1.5, 1.5) + direction * 10 ** rng.uniform(-1, 1)
+    # With their weight they count for anything from nothing to more than all others.
+    size = 10 ** rng.uniform(-2, 1) / np.sqrt(weight)
+    far = 10 ** rng.uniform(-1, 1) * size
+    rows[:light] = rows[:light] * size + far * spread * rng.standard_normal(s.columns)
+    text = f"{light} rows of weight {weight:.1e} and size {size:.1e} at {far:.1e} before the others"
+    return rows, f"{text}, whose scale and mean change with each batch"
+
+
+def light_rows(rng: np.random.Generator, s: Setting) -> tuple[int, float]:
+    """Return the number of rows with which `light_start` begins, and their weight: its first draws."""
+    power = int(rng.choice([10, 30, 40, 46] if s.single else [10, 40, 80, 90]))
+    return int(rng.choice([1, 7, s.batch, s.batch])), 2.0**-power
+
+
 def near_underflow(rng: np.random.Generator, s: Setting) -> Made:
     # The squares of most numbers are too small for float32, but together they outweigh the others.
     few = max(s.rows // 300, 2)
@@ -272,6 +294,7 @@ FAMILIES: dict[str, Family] = {
         first_batch,
         growing,
         moving_mean,
+        light_start,
         near_underflow,
         scales,
         ties,

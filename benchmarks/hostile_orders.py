@@ -17,6 +17,7 @@ ORDERED = (
     "first_batch",
     "growing",
     "moving_mean",
+    "light_start",
     "near_underflow",
 )
 """Families whose rows are drawn in a hostile order, which another order would undo."""

@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from benchmarks.exact_eigen import SecondTruth, Truth, truth_of
-from benchmarks.hostile_families import FAMILIES, Made, Setting
+from benchmarks.hostile_families import FAMILIES, Made, Setting, light_rows
 from benchmarks.hostile_orders import ORDERED, ORDERS
 from benchmarks.quick_truth import QuickTruth, quick_truth_of
 
@@ -91,9 +91,15 @@ class Problem:
 
     @cached_property
     def weights(self) -> np.ndarray:
-        """Weights of shape (n,): small counts or, for few rows, numbers over six orders of magnitude."""
+        """Weights of shape (n,): small counts or, for few rows, numbers over six orders of magnitude.
+
+        In the family `light_start` the first rows are light, and all others count once.
+        """
         rng = np.random.default_rng([self.seed, self.index])
         n = self.setting.rows
+        if self.family == "light_start":
+            light, weight = light_rows(self.rng, self.setting)
+            return np.where(np.arange(n) < light, weight, 1.0)
         if n <= 2000 and self.index % 4 < 2:
             return 10 ** rng.uniform(-3, 3, n)
         return rng.integers(0, 4, n).astype(np.float64)

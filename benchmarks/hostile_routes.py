@@ -179,6 +179,11 @@ def weights_in_one_pass(problem: Problem) -> list[Claim]:
     return [claim("weighted", pca)]
 
 
+def weights_solved_exactly(problem: Problem) -> list[Claim]:
+    pca = estimator(problem, algorithm="exact")
+    return [claim("weighted", pca.fit(problem.rows, sample_weight=problem.weights))]
+
+
 def uncentred(problem: Problem) -> list[Claim]:
     pca = estimator(problem, tol=tolerance(problem), center=False).fit(problem.rows)
     return [claim("uncentred", pca)]
@@ -241,6 +246,7 @@ ROUTES: dict[str, Route] = {
     "measured-products": by_measured_products,
     "weights": by_weights,
     "weights-one-pass": weights_in_one_pass,
+    "weights-exact": weights_solved_exactly,
     "uncentred": uncentred,
     "uncentred-one-pass": uncentred_in_one_pass,
     **STREAM_ROUTES,

@@ -24,7 +24,13 @@ def even_batches(problem: Problem) -> Iterator[np.ndarray]:
 
 
 def ragged_batches(problem: Problem) -> Iterator[np.ndarray]:
-    """Yield the rows in batches of very different lengths, the first of which may be a single row.
+    """Yield the rows in the batches of `ragged_ranges`."""
+    for own in ragged_ranges(problem):
+        yield problem.rows[own]
+
+
+def ragged_ranges(problem: Problem) -> Iterator[slice]:
+    """Yield batches of very different lengths, the first of which may be a single row.
 
     There are few lengths, because each power of two is compiled once.
     """
@@ -33,7 +39,7 @@ def ragged_batches(problem: Problem) -> Iterator[np.ndarray]:
     begin, turn = 0, problem.index
     while begin < len(problem.rows):
         size = sizes[turn % len(sizes)]
-        yield problem.rows[begin : begin + size]
+        yield slice(begin, begin + size)
         begin, turn = begin + size, turn + 1
 
 
@@ -53,6 +59,22 @@ def by_partial_fit(problem: Problem) -> list[Claim]:
 
 def by_ragged_batches(problem: Problem) -> list[Claim]:
     return [claim("plain", streamed(ragged_batches(problem), estimator(problem)))]
+
+
+def weights_in_a_stream(problem: Problem) -> list[Claim]:
+    pca = estimator(problem)
+    for own in ragged_ranges(problem):
+        if problem.weights[own].any():
+            pca.partial_fit(problem.rows[own], sample_weight=problem.weights[own])
+    return [claim("weighted", pca)]
+
+
+def weights_in_a_tree(problem: Problem) -> list[Claim]:
+    parts = zip(
+        *(np.array_split(one, PARTS) for one in (problem.rows, problem.weights)), strict=True
+    )
+    fits = [estimator(problem).partial_fit(rows, sample_weight=own) for rows, own in parts]
+    return [claim("weighted", in_tree(fits))]
 
 
 def forgetting_in_a_stream(problem: Problem) -> list[Claim]:
@@ -108,6 +130,8 @@ STREAM_ROUTES: dict[str, Route] = {
     "tree4": partial(by_tree, count=4),
     "tree8": partial(by_tree, count=8),
     "chain8": by_chain,
+    "weights-stream": weights_in_a_stream,
+    "weights-tree4": weights_in_a_tree,
     "forget-stream": forgetting_in_a_stream,
     "forget-tree4": forgetting_in_a_tree,
 }

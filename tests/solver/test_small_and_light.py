@@ -72,6 +72,25 @@ def test_weights_out_of_range_are_refused(weight, method):
     assert pca.outcome_.converged
 
 
+@pytest.mark.parametrize("rows", [1, 3])
+def test_a_first_batch_without_weight_is_refused(rows):
+    """Equal rows without weight raised an IndexError while a frame was sought."""
+    pca = EigenGamePCA(1, algorithm="remembered", tol=None, random_state=0)
+    with pytest.raises(ValueError, match="no row has a weight above zero"):
+        pca.partial_fit(np.ones((rows, D)), sample_weight=np.zeros(rows))
+
+
+@pytest.mark.parametrize("weight", [2.0**-4, 1.0])
+def test_a_single_row_that_is_not_centred_has_a_variance_whatever_its_weight(weight):
+    """It counts once, as a row of weight 1 does: the divisor was zero."""
+    pca = EigenGamePCA(1, algorithm="remembered", tol=None, center=False, random_state=0)
+    row = np.arange(1.0, D + 1)[None]
+    pca.partial_fit(row, sample_weight=[weight])
+    np.testing.assert_allclose(pca.explained_variance_, [np.sum(row**2)], rtol=1e-6)
+    pca.partial_fit(-row, sample_weight=[weight])
+    np.testing.assert_allclose(pca.explained_variance_, [2 * np.sum(row**2)], rtol=1e-6)
+
+
 @pytest.mark.parametrize(("dtype", "size"), [("float64", 1e-82), ("float32", 1e-18)])
 def test_a_stream_of_too_small_numbers_is_refused(dtype, size):
     x, _ = light_and_heavy(1, 1, "float64")

@@ -16,6 +16,7 @@ from eigengame.solver.results.result import Result, result_of
 from eigengame.solver.solve import found_in_stream
 from eigengame.solver.streams import stream as streams
 from eigengame.solver.streams.more_players import with_players
+from eigengame.solver.streams.probe_products import with_errors_of
 from eigengame.sources._alleles import refuse_other_alleles
 
 SHOWN = 5
@@ -54,12 +55,15 @@ def merge_results(one: Result, other: Result, order: np.ndarray | None) -> Resul
     frame = other.frame
     if order is not None:
         theirs, frame = streams.reordered(theirs, order), frame.reordered(order)
-    theirs = streams.reframed(theirs, frame, one.frame)
-    most = max(len(part.state.memory.players) for part in (mine, theirs))
+    moved = streams.reframed(theirs, frame, one.frame)
+    most = max(len(part.state.memory.players) for part in (mine, moved))
     if len(mine.state.memory.players) < most:
         options = replace(options, extra=other.options.extra)
-    mine, theirs = (with_players(part, most, options.seed) for part in (mine, theirs))
-    merged = streams.merge(options.game(), mine, theirs)
+    padded = (with_players(part, most, options.seed) for part in (mine, moved))
+    merged = streams.merge(options.game(), *padded)
+    if moved is not theirs:
+        parts = ((mine, 1.0), (theirs, (frame.unit / one.frame.unit) ** 2))
+        merged = with_errors_of(merged, parts)
     return result_of(found_in_stream(merged, options), options, one.frame)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 from benchmarks.hostile_claims import Claim
-from benchmarks.hostile_families import FAMILIES
+from benchmarks.hostile_families import FAMILIES, light_rows
 from benchmarks.hostile_orders import ORDERED, ORDERS
 from benchmarks.hostile_problems import PARTS, SETTINGS, Problem, draw_problems
 from benchmarks.hostile_routes import MESH_ROUTES, ROUTES, attempt, routes_for
@@ -134,6 +134,18 @@ def test_a_direction_appears_in_one_batch_only(family, inside):
     _, sizes, directions = np.linalg.svd(others, full_matrices=False)
     assert sizes[-1] < 1e-10
     assert np.std(rows[inside] @ directions[-1]) > 0.1
+
+
+@pytest.mark.parametrize("index", range(4))
+def test_light_rows_come_first_and_are_large(index):
+    problem = Problem("light_start", SMALL, 3, index)
+    light, weight = light_rows(problem.rng, SMALL)
+    np.testing.assert_array_equal(problem.weights[:light], weight)
+    np.testing.assert_array_equal(problem.weights[light:], 1)
+    sizes = np.linalg.norm(problem.rows, axis=1)
+    assert np.median(sizes[:light]) > np.median(sizes[light:])
+    assert light in (1, 7, SMALL.batch)
+    assert weight < 1e-2
 
 
 def test_families_that_are_ordered_keep_their_order():

@@ -74,6 +74,17 @@ def test_no_certified_bound_is_below_the_true_angle_in_a_stream(order):
     assert tally(cases).informative >= 8
 
 
+# Light rows of 3e12, 2e13 and 4e9 before the others: float64 would round a mean that begins with theirs.
+@pytest.mark.parametrize("route", ["weights-exact", "weights-one-pass"])
+@pytest.mark.parametrize(("setting", "index"), [("small64", 42), ("middle64", 2), ("small64", 21)])
+def test_light_rows_before_the_others_do_not_round_the_mean(route, setting, index):
+    problem = Problem("light_start", SETTINGS[setting], seed=3, index=index)
+    case = case_of(problem, route, attempt(problem, route))
+    assert not violations([case])
+    assert not case.failed
+    assert tally([case]).informative > 0
+
+
 PROMISED = 5000
 """Problems of the two halves of the slow test together."""
 

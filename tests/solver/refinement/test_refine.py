@@ -161,6 +161,23 @@ def test_with_as_many_players_as_features_nothing_can_be_missed():
     assert found.outcome.passes == 1
 
 
+@pytest.mark.parametrize("tol", [0.05, 1e-3, 1e-4, None])
+def test_with_rounding_in_float32_nothing_is_sure(tol):
+    """Whether errors are measured by random vectors, or taken to be independent: they may be larger."""
+    everyone = jnp.asarray(testing.orthogonal(D, 3), "float32")
+    found = refine(goal_of("float32", tol=tol), everyone, route="test", used=0).certificate
+    assert (found.kind, found.probes) == ("certified", 0)
+    assert found.confidence == 1 - RISK
+
+
+def test_on_a_device_nothing_is_sure():
+    """The bound on rounding is a probable one, in float64 too."""
+    everyone = jnp.asarray(testing.orthogonal(D, 3))
+    goal = goal_of(in_float64=False)
+    found, _ = search(goal, measure(goal.passes, everyone, None), 1)
+    assert found.confidence == 1 - RISK
+
+
 def test_a_tie_converges_in_its_cluster():
     spectrum = np.concatenate([[1.0, 0.5, 0.5, 0.2], 0.1 * testing.harmonic(D - 4)])
     # Rows whose scatter matrix has the tie exactly, up to the rounding of the rows.

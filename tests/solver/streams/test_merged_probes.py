@@ -12,9 +12,9 @@ RNG = np.random.default_rng(0)
 ROWS = (RNG.normal(size=(N, D)) * 0.7 ** np.arange(D) + RNG.normal(size=D)).astype("float32")
 
 
-def part(begin, end, dtype="float32", **options):
+def part(begin, end, dtype="float32", rows=ROWS, **options):
     settings = {"random_state": 0, "batch_size": 100, "dtype": dtype} | options
-    return game_pca(K, **settings).partial_fit(ROWS[begin:end])
+    return game_pca(K, **settings).partial_fit(rows[begin:end])
 
 
 def scatter(rows):
@@ -75,15 +75,17 @@ def tree(models):
 
 
 def test_a_tree_of_merges_adds_in_short_chains():
-    parts = [part(begin, begin + 50) for begin in range(0, N, 50)]
+    # About zero, so that all parts have the same frame.
+    rows = ROWS - ROWS.mean(axis=0)
+    parts = [part(begin, begin + 50, rows=rows) for begin in range(0, N, 50)]
     merged = tree(parts)
     probes = merged._result.stream.probes
     assert (int(probes.chain), int(probes.longest)) == (5, 50)
     assert int(merged._result.stream.state.step) == 16
-    error, bound = error_and_bound(merged)
-    alone = part(0, N, batch_size=50)
+    error, bound = error_and_bound(merged, rows)
+    alone = part(0, N, rows=rows, batch_size=50)
     assert int(alone._result.stream.probes.chain) == 16
-    assert error <= bound < error_and_bound(alone)[1]
+    assert error <= bound < error_and_bound(alone, rows)[1]
 
 
 def test_the_longest_batch_counts_not_the_mean_length():
@@ -114,3 +116,47 @@ def test_the_difference_of_two_means_counts_as_a_row(how):
     step = far.mean(axis=0, dtype=np.float64) - near.mean(axis=0, dtype=np.float64)
     unit = both._result.frame.unit
     assert float(both._result.stream.probes.largest) * unit**2 >= 0.999 * 200 * step @ step
+
+
+@pytest.mark.parametrize("probes", [48, 0])
+@pytest.mark.parametrize("types", [("float32", "float64"), ("float64", "float32")])
+def test_data_of_low_rank_in_two_precisions_is_merged(types, probes):
+    """The components explain everything, and the total of the model in float32 is rounded to float32."""
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        rows = rng.normal(size=(400, 3)) @ rng.normal(size=(3, D)) + rng.normal(size=D)
+        one, other = (
+            game_pca(K, random_state=0, dtype=dtype, probes=probes).partial_fit(part.astype(dtype))
+            for dtype, part in zip(types, np.split(rows, [300]), strict=True)
+        )
+        merged = one.merge(other)
+        assert merged.explained_variance_ratio_.sum() == pytest.approx(1, abs=1e-5)
+        # Also afterwards, when all arrays are in float64.
+        merged = merged.merge(other).partial_fit(rows[:10])
+        assert merged.explained_variance_ratio_.sum() == pytest.approx(1, abs=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_errors_of_sums_about_another_origin_stay_bounded(dtype):
+    """The first rows of one model show nothing of its mean, so its sums are about zero. The other has an origin."""
+    ratios = []
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        rows = rng.normal(size=(200, 6)) @ rng.normal(size=(6, D)) / 2
+        rows[50:] += 1e3 * np.sign(rng.normal(size=D))
+        rows, weights = rows.astype(dtype), np.ones(200)
+        weights[:50] = 1e-20
+        one = part_of(rows[:100], weights[:100], dtype).partial_fit(rows[100:150])
+        other = part_of(rows[150:], weights[150:], dtype)
+        assert one._result.frame.origin is None
+        assert other._result.frame.origin is not None
+        found = probe_images(other.merge(one)._result.stream)
+        wide, unit = rows.astype(np.longdouble) - rows[-1], other._result.frame.unit
+        wide -= weights @ wide / weights.sum()
+        exact = found.draws @ ((wide * weights[:, None]).T @ wide) / unit**2
+        ratios.append(float(np.linalg.norm((found.images - exact).astype(float))) / found.error)
+    assert 0 < max(ratios) <= 1
+
+
+def part_of(rows, weights, dtype):
+    return game_pca(K, random_state=0, dtype=dtype).partial_fit(rows, sample_weight=weights)

@@ -31,7 +31,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -49,6 +49,25 @@ PARTIAL = 10.0
 
 LAMBDA = 8.0
 """Standard deviations of a rounding error that are allowed for in float32."""
+
+
+class Summed(NamedTuple):
+    """How the products of probes with M were summed over the rows.
+
+    Attributes
+    ----------
+    rows : int
+        Rows of the longest sum.
+    mean : array of shape (d,) or None
+        Mean of the rows about the origin of the sums, if it was subtracted from these afterwards. None if the
+        scores were centred before they were summed, as those of a game are.
+    unit : float
+        Unit roundoff of the sums.
+    """
+
+    rows: int
+    mean: np.ndarray | None = None
+    unit: float = UNIT
 
 
 def unit_roundoff(dtype: Any) -> float:

@@ -86,7 +86,9 @@ def _solve(plan: Plan, passes: Passes, scatter: Scatter, share: float | None = N
     status = converged_status(found, tol, determined) or Status.FLOOR_REACHED
     sums, draws = exact_probes(plan, d)
     images = draws @ scatter.matrix
-    stream = exact_stream(plan, players, values, moments, scatter.rows, sums, images)
+    stream = exact_stream(
+        plan, players, values, moments, scatter.rows, sums, images, scatter.summed
+    )
     return Found(
         players=players,
         values=found.rayleigh * scale,

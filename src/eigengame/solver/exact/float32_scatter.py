@@ -21,7 +21,7 @@ from eigengame._system.blas_threads import threads_for
 from eigengame._system.threads import in_threads
 from eigengame.solver.certificates.probes import draw_probes, least_norm
 from eigengame.solver.certificates.risk import EXACT_RISK
-from eigengame.solver.certificates.rounding import gamma, growth_about_mean
+from eigengame.solver.certificates.rounding import Summed, gamma, growth_about_mean, unit_roundoff
 from eigengame.solver.exact.scatter import Scatter
 from eigengame.solver.passes.host_sums import HostSums, draw_sums, parts_for_threads
 from eigengame.solver.passes.passes import Passes
@@ -84,7 +84,8 @@ def _scatter_of(
         # In float32, which tells how accurate the variances of components are beside it.
         scatter.astype(np.float32),
     )
-    return Scatter(matrix, moments, sums.rows, error, seen, seen_error)
+    summed = Summed(CHUNK, mean if center else None, unit_roundoff(np.float32))
+    return Scatter(matrix, moments, sums.rows, error, seen, seen_error, summed)
 
 
 def _add(probes: np.ndarray, carry: Carry, rows: RawRows, count: int) -> Carry:

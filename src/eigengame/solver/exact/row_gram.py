@@ -36,7 +36,7 @@ from scipy.linalg import eigvalsh
 from eigengame._system.blas_threads import threads_for
 from eigengame.solver.certificates.certificate import Certificate, certificate, stored
 from eigengame.solver.certificates.risk import RISK
-from eigengame.solver.certificates.rounding import OPERATIONS, UNIT, gamma
+from eigengame.solver.certificates.rounding import OPERATIONS, UNIT, Summed, gamma
 from eigengame.solver.exact.inner_products import COUNT, RowGram, product, row_gram
 from eigengame.solver.exact.largest_eigenvectors import bound_outside, largest_eigenvectors
 from eigengame.solver.lanczos.centred_rows import largest_by_lanczos
@@ -142,7 +142,8 @@ def _solve(
         known = rest_is_known(values, errors, total, determined - len(values))
         if status is not Status.CONVERGED or not known:
             return None
-    stream = exact_stream(plan, kept, players.values, gram.moments, held.rows, sums, players.images)
+    images, summed = players.images, Summed(len(held.roots))
+    stream = exact_stream(plan, kept, players.values, gram.moments, held.rows, sums, images, summed)
     return Found(
         players=kept,
         values=values,

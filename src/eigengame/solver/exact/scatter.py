@@ -19,12 +19,15 @@ from eigengame.game.rows import DenseRows
 from eigengame.linalg.quick_jit import quick_jit
 from eigengame.solver.certificates.probes import least_norm
 from eigengame.solver.certificates.risk import EXACT_RISK, RISK
-from eigengame.solver.certificates.rounding import OPERATIONS, gamma, growth_about_mean
+from eigengame.solver.certificates.rounding import OPERATIONS, Summed, gamma, growth_about_mean
 from eigengame.solver.passes.float64_products import longest_sum
 from eigengame.solver.passes.host_sums import on_host
 from eigengame.solver.passes.passes import Passes
 from eigengame.solver.rows.moments import Moments, batch_moments, merge_moments, no_moments
 from eigengame.solver.rows.raw_rows import RawRows
+
+ONE_ROW = Summed(1)
+"""A matrix without sums over rows."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,8 @@ class Scatter:
         $GE$ for random probes $G$ (`float32_scatter`); None if only the bound is known, which is then certain.
     seen_error : float
         Bound on the norm of its rounding error.
+    summed : Summed
+        How the entries of the matrix were summed.
     """
 
     matrix: np.ndarray
@@ -52,6 +57,7 @@ class Scatter:
     error: float
     seen: np.ndarray | None = None
     seen_error: float = 0.0
+    summed: Summed = ONE_ROW
 
     @property
     def confidence(self) -> float:
@@ -102,7 +108,8 @@ def accumulate_scatter(passes: Passes, *, center: bool) -> Scatter:
         with np.errstate(invalid="ignore"):  # infinite values are refused later, by row and column
             matrix = matrix - weight * mean[:, None] * mean[None, :]
         error *= growth_about_mean(weight, mean, squares)
-    return Scatter((matrix + matrix.T) / 2, moments, rows, error)
+    summed = Summed(passes.size, mean if center else None)
+    return Scatter((matrix + matrix.T) / 2, moments, rows, error, summed=summed)
 
 
 def _add(carry: Any, rows: RawRows | DenseRows, count: int) -> Any:

@@ -22,10 +22,16 @@ import numpy as np
 from eigengame.linalg.long_columns import thin_qr
 from eigengame.solver.certificates.probes import draw_probes, least_norm
 from eigengame.solver.certificates.risk import ROUNDING_RISK
-from eigengame.solver.certificates.rounding import OPERATIONS, gamma, growth_about_mean
+from eigengame.solver.certificates.rounding import (
+    OPERATIONS,
+    Summed,
+    gamma,
+    growth_about_mean,
+    unit_roundoff,
+)
 from eigengame.solver.lanczos.block_lanczos import Product
 from eigengame.solver.lanczos.ritz import PROBES, Measured, Ritz, add_multiples, first_block
-from eigengame.solver.passes.host_sums import HostSums, add_rows
+from eigengame.solver.passes.host_sums import MOST_ROWS, HostSums, add_rows
 from eigengame.solver.passes.passes import Passes
 from eigengame.solver.planning.flat_spectra import is_flat
 from eigengame.solver.planning.lanczos_basis import LANCZOS_PASSES, lanczos_block
@@ -104,6 +110,11 @@ class DenseProblem:
     def longest_growth(self) -> float:
         """Largest ratio of the sizes of a basis at two checks: a check after each pass."""
         return 1.0
+
+    @property
+    def summed(self) -> Summed:
+        """How the products of the probes are summed, except for the first of them."""
+        return Summed(MOST_ROWS, self.mean, unit_roundoff(np.float32))
 
     def converges_slowly(self, ritz: Ritz, k: int) -> bool:
         """Return whether the spectrum is flat: that takes more passes than there are."""

@@ -208,4 +208,5 @@ def _stream(
     """Return a remembered game that has seen all rows, with these players."""
     sums, draws = exact_probes(plan, players.shape[1], PROBES)
     images = problem.images(draws)
-    return exact_stream(plan, players, values, problem.moments, problem.seen, sums, images)
+    moments, seen = problem.moments, problem.seen
+    return exact_stream(plan, players, values, moments, seen, sums, images, problem.summed)

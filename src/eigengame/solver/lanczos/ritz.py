@@ -8,6 +8,7 @@ import numpy as np
 from scipy.linalg import eigh
 
 from eigengame.solver.certificates.probes import draw_probes
+from eigengame.solver.certificates.rounding import Summed
 from eigengame.solver.lanczos.block_lanczos import Basis, Product
 from eigengame.solver.rows.moments import Moments
 
@@ -90,6 +91,8 @@ class KrylovProblem(Protocol):
         Of each feature.
     seen : int
         Rows with a weight above 0.
+    summed : Summed
+        How the products of the probes were summed.
     """
 
     @property
@@ -106,6 +109,8 @@ class KrylovProblem(Protocol):
     def moments(self) -> Moments: ...  # noqa: D102
     @property
     def seen(self) -> int: ...  # noqa: D102
+    @property
+    def summed(self) -> Summed: ...  # noqa: D102
 
     def product(self) -> Product:
         """Return the product of vectors (size, b) with $A$."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from eigengame._system.blas_threads import all_blas_threads
-from eigengame.solver.certificates.rounding import OPERATIONS, gamma
+from eigengame.solver.certificates.rounding import OPERATIONS, Summed, gamma
 from eigengame.solver.lanczos.block_lanczos import Product
 from eigengame.solver.lanczos.centred_rows import CentredRows, centred_rows, largest_by_lanczos
 from eigengame.solver.lanczos.ritz import Measured, Ritz, add_multiples
@@ -66,6 +66,11 @@ class SparseProblem:
     def longest_growth(self) -> float:
         """Largest ratio of the sizes of a basis at two checks: products cost less than checks."""
         return 1.25
+
+    @property
+    def summed(self) -> Summed:
+        """How the products of the probes are summed: over all rows at once, by centred scores."""
+        return Summed(self.seen)
 
     def converges_slowly(self, ritz: Ritz, k: int) -> bool:
         """Return False: products cost little."""

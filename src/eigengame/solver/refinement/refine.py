@@ -175,7 +175,7 @@ def _begin(
     if probes is not None:
         probes = _multiplied(probes, others, space).with_space(space)
     measured = small_products(*space[:2])
-    certified = space_certificate(goal, space, probes, count, 1, measured)
+    certified = space_certificate(goal, space, probes, count, 1, measured, precision)
     return _Step(space, probes, certified, precision, measured=measured)
 
 
@@ -213,7 +213,7 @@ def _next(goal: Goal, now: _Step, count: int) -> _Step:
         if len(space.directions) > most_directions(count, directions.shape[1]):
             space, measured = truncated(space, probes.players, 2 * count), None
     measured = small_products(*space[:2]) if measured is None else measured
-    certified = space_certificate(goal, space, probes, count, look, measured)
+    certified = space_certificate(goal, space, probes, count, look, measured, precision)
     return _Step(space, probes, certified, precision, look, measured, settled)
 
 
@@ -246,7 +246,7 @@ def measured_players(goal: Goal, players: np.ndarray) -> Certificate:
             break
         found = multiply(goal, probes.block(), "float64", "probes")
         probes, used = _multiplied(probes, found, now.space), used + 1
-        after = space_certificate(goal, now.space, probes, count, 1, now.measured)
+        after = space_certificate(goal, now.space, probes, count, 1, now.measured, now.precision)
         done = after.level > 0.98 * now.certificate.level
         now = now._replace(probes=probes, certificate=after)
         if done:

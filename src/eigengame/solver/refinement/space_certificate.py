@@ -12,7 +12,7 @@ from eigengame.solver.certificates.krylov_space import KrylovSpace, residuals
 from eigengame.solver.certificates.probes import Probes
 from eigengame.solver.certificates.risk import RISK, share_of_risk
 from eigengame.solver.certificates.small_products import SmallProducts
-from eigengame.solver.refinement.float32_products import measurable
+from eigengame.solver.refinement.block_products import Precision
 from eigengame.solver.refinement.goal import Goal
 
 
@@ -23,8 +23,12 @@ def space_certificate(
     count: int,
     look: int,
     measured: SmallProducts | None,
+    precision: Precision,
 ) -> Certificate:
-    """Return the certificate of the components as they are stored."""
+    """Return the certificate of the components as they are stored.
+
+    Products in float64 have a worst-case bound on their errors. In float32 it holds with high probability only.
+    """
     level = (
         -math.inf
         if probes is None or len(space.directions) == space.directions.shape[1]
@@ -32,7 +36,7 @@ def space_certificate(
     )
     options: dict[str, Any] = {
         "scale": goal.scale,
-        "confidence": 1.0 if probes is None and not measurable(goal) else 1 - RISK,
+        "confidence": 1.0 if probes is None and precision == "float64" else 1 - RISK,
         "probes": 0 if probes is None else probes.count,
         "powers": 0 if probes is None else probes.powers,
         "tol": goal.tol,

@@ -227,7 +227,9 @@ def divisor(weight: float, rows: int, *, fading: bool) -> float:
     # An exact count if possible: float32 loses single rows beyond 16 million.
     if abs(weight - rows) <= 1e-6 * rows:
         return max(rows - 1, 1)
-    return max(weight - min(1.0, weight / max(rows, 1)), 1e-300)
+    one = min(1.0, weight / max(rows, 1))
+    # A single row counts as one, as a row of weight 1 does.
+    return weight - one if weight > one else max(weight, 1e-300)
 
 
 def total_scatter(moments: Moments, *, center: bool) -> float:
@@ -273,8 +275,18 @@ def _rounding_of_total(found: Found) -> float:
     squares = total_scatter(found.moments, center=False)
     # Each update rounds once more: measured, 0.2 eps for each in streams of single rows.
     updates = found.rows if found.stream is None else int(found.stream.state.step)
-    eps = float(np.finfo(found.moments.scatter.dtype).eps)
-    return min(eps * (1000 + updates), 0.05) * squares
+    return min(_coarsest_eps(found) * (1000 + updates), 0.05) * squares
+
+
+def _coarsest_eps(found: Found) -> float:
+    """Return the relative precision in which the moments may have been summed.
+
+    A model in float32 that is merged with one in float64 has its sums in float64 from then on. Its probes tell.
+    """
+    if found.stream is None:
+        return float(np.finfo(found.moments.scatter.dtype).eps)
+    probes = found.stream.probes
+    return float(np.finfo(np.float32).eps if probes is None else 2 * probes.unit)
 
 
 def deterministic_signs(components: np.ndarray) -> np.ndarray:

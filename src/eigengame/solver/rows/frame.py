@@ -245,10 +245,10 @@ def _unit(sizes: np.ndarray, dtype: Any) -> float:
 def _rows_apart(
     source: RandomAccess, columns: tuple[int, int] | None, weights: np.ndarray | None
 ) -> np.ndarray:
-    """Return some rows over the whole length of a source, of those with a weight above 0."""
+    """Return some rows over the whole length of a source, of those with a weight above 0 if there are any."""
     n, d = source.shape
     assert n is not None
-    counted = np.arange(n) if weights is None else np.flatnonzero(weights)
+    counted = np.arange(n) if weights is None or not weights.any() else np.flatnonzero(weights)
     places = counted[np.unique(np.linspace(0, len(counted) - 1, 64).astype(int))]
     found = [source.read_columns(one, one + 1, *(columns or (0, d))) for one in places.tolist()]
     return np.concatenate([np.asarray(one, np.float64) for one in found])

@@ -7,11 +7,13 @@ well, up to rounding.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import jax
 import numpy as np
 
+from eigengame.solver.certificates.rounding import LAMBDA, OPERATIONS, UNIT, Summed
 from eigengame.solver.planning.options import PROBES, REFINED_PROBES
 from eigengame.solver.planning.plan import Plan
 from eigengame.solver.rows.moments import Moments
@@ -31,6 +33,7 @@ def exact_stream(
     rows: int,
     sums: ProbeSums | None,
     images: np.ndarray | None,
+    summed: Summed,
 ) -> Stream | None:
     """Return the remembered game that has seen all rows, on one device.
 
@@ -51,6 +54,8 @@ def exact_stream(
         The probes, without rows (`exact_probes`).
     images : array of shape (r, d) or None
         Their products with M, in float64.
+    summed : Summed
+        How they were summed.
     """
     options, d = plan.options, players.shape[1]
     if not _fits(plan, d):
@@ -79,14 +84,67 @@ def exact_stream(
             # The largest row is not known: all squares together are a bound.
             total = np.sum(scatter, dtype=np.float64)
             total += float(weight) * np.sum(np.square(mean, dtype=np.float64))
+            longest = min(plan.batch, rows)
+            growth = _growth(summed, np.asarray(sums.draws), images, moments, longest, batches)
+            unit = np.maximum(np.asarray(sums.unit), growth * summed.unit)
             sums = sums._replace(
                 images=jax.device_put(images.astype(dtype)),
                 largest=jax.device_put(total.astype(dtype)),
-                longest=jax.device_put(np.int32(min(plan.batch, rows))),
+                unit=jax.device_put(unit.astype(dtype)),
+                longest=jax.device_put(np.int32(longest)),
                 chain=jax.device_put(np.int32(batches)),
             )
         now = (rows, jax.device_put(kept[: plan.components]))
         return Stream(state, own, rows, (now, now), probes=sums)
+
+
+def _growth(
+    summed: Summed,
+    draws: np.ndarray,
+    images: np.ndarray,
+    moments: Moments,
+    longest: int,
+    batches: int,
+) -> float:
+    r"""Return the factor by which errors of the products exceed those of a game with the same unit roundoff.
+
+    `probe_errors` bounds the latter: a sum over the rows of a batch is off by $\sqrt m u\|s\|$ times the root of
+    the squares of the features, with centred scores $s = Z_cg$, $\|s\|^2 = g^\top Mg$. Here sums have other
+    lengths. If they are about an origin, and $\nu$ is the mean about it, the scores are those that were summed,
+    $\|s\|^2 = g^\top Mg + W\langle\nu, g\rangle^2$, and rows and features have the squares about that origin. If
+    the matrix was summed instead, $\|s\|^2$ is the sum over features of $g_f^2$ times these squares; the larger of
+    both is taken.
+
+    The mean and the sums of scores are sums of the same length. In float64 their errors count too: with $C$ and $T$
+    the squares of $\nu$ and of all rows about the origin, they are one number for each probe, so at most
+    $(1 + \lambda)\sqrt{C/T}$ times those above; and sums over batches are not small along the players only.
+    """
+    length = math.sqrt(summed.rows + OPERATIONS)
+    growth = 1.0
+    if summed.mean is not None:
+        weight, mean, scatter = (
+            np.asarray(one, np.float64) for one in (moments.weight, moments.mean, moments.scatter)
+        )
+        shift = weight * summed.mean**2
+        squares = scatter + shift
+        # Without temporary arrays as large as the probes.
+        values = float(np.maximum(np.einsum("rf,rf->r", draws, images), 0).sum())
+        along = np.einsum("rf,f->r", draws, summed.mean)
+        scores = values + float(weight) * float(along @ along)
+        scores = max(scores, float(np.einsum("rf,rf,f->", draws, draws, squares)))
+        if scores > 0:
+            growth = math.sqrt(scores / values) if values > 0 else math.inf
+        # The squares of the bound are those about the origin of the frame. Features below the largest variance,
+        # divided by the length of a sum, are covered by the part of the bound for sums over batches.
+        least = max(float(scatter.max(initial=0)) / longest, np.finfo(float).tiny)
+        known = np.maximum(scatter + weight * mean**2, least)
+        growth *= math.sqrt(max(1.0, float(np.max(squares / known, initial=0))))
+        if summed.unit == UNIT:
+            share = math.sqrt(float(shift.sum() / squares.sum())) if shift.any() else 0.0
+            growth *= 1 + (1 + LAMBDA) * share
+            length += batches
+    # With a unit roundoff of 1 nothing is certified.
+    return min(growth * length / math.sqrt(longest + OPERATIONS), 1 / summed.unit)
 
 
 def exact_probes(

@@ -6,6 +6,7 @@ They are summed in float64 over blocks of features, so that arrays of any width 
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -62,6 +63,48 @@ def probe_error(stream: Stream) -> float:
     with jax.enable_x64(True):
         arrays, turn, _ = _with_orthonormal_players(stream)
         return _errors(stream, arrays, turn)[1]
+
+
+def with_errors_of(merged: Stream, parts: Iterable[tuple[Stream, float]]) -> Stream:
+    r"""Return a stream that was merged from parts in different frames, with the errors of these.
+
+    Errors are relative to numbers about the origin of the frame in which they were made. If numbers are smaller in
+    the frame of the merged stream, a larger unit roundoff makes up for it. Errors of different rows are
+    independent, so their squares add up.
+
+    The mean itself need not be made up for where it multiplies errors of scores: these reach a product through
+    centred rows. Sums of centred scores are multiplied by the mean, though. Their errors are those of one more
+    feature, with the squares of the mean along a player.
+
+    Parameters
+    ----------
+    merged : Stream
+    parts : iterable of (Stream, float)
+        Each in its own frame, and the factor by which squares are multiplied in that of the merged stream.
+    """
+    if merged.probes is None:
+        return merged
+    with jax.enable_x64(True):
+        arrays, turn, _ = _with_orthonormal_players(merged)
+        strengths, count = _strengths(merged), len(arrays.draws)
+        along, whole = np.zeros(len(strengths)), 0.0
+        for part, factor in parts:
+            own = _Arrays.of(part)
+            own = own._replace(
+                players=arrays.players, draws=own.draws[:count], images=own.images[:count]
+            )
+            # Along a player, a part has at most the variance of all rows, and at most its own.
+            least = np.minimum(strengths / factor, float(np.sum(gather(part.moments.scatter))))
+            errors = _errors(part, own, turn, least, centred=True)
+            along, whole = (
+                np.hypot(along, factor * errors[0]),
+                math.hypot(whole, factor * errors[1]),
+            )
+        stated = _errors(merged, arrays, turn)
+    ratios = np.append(along, whole) / np.maximum(np.append(*stated), np.finfo(float).tiny)
+    probes, growth = merged.probes, max(1.0, float(ratios.max()))
+    unit = jnp.minimum(probes.unit * growth, 1).astype(probes.unit.dtype)
+    return merged._replace(probes=probes._replace(unit=unit))
 
 
 class _Arrays(NamedTuple):
@@ -136,8 +179,19 @@ def _products(stream: Stream, arrays: _Arrays, turn: np.ndarray, tilt: np.ndarra
     return ProbeProducts(shares, inside, root, along, error, tilt)
 
 
-def _errors(stream: Stream, arrays: _Arrays, turn: np.ndarray) -> tuple[np.ndarray, float]:
-    """Return bounds on the errors of the products along each player (K,), and on all of them."""
+def _errors(
+    stream: Stream,
+    arrays: _Arrays,
+    turn: np.ndarray,
+    strengths: np.ndarray | None = None,
+    *,
+    centred: bool = False,
+) -> tuple[np.ndarray, float]:
+    """Return bounds on the errors of the products along each player (K,), and on all of them.
+
+    `strengths` (K,) are by default those of the stream. With `centred`, the mean is one more feature of each
+    player, instead of a part of its variance (`with_errors_of`).
+    """
     weight, feature = float(stream.moments.weight), 0.0
     parts = []
     for one in arrays.blocks():
@@ -154,11 +208,14 @@ def _errors(stream: Stream, arrays: _Arrays, turn: np.ndarray) -> tuple[np.ndarr
         )
         feature = max(feature, float(columns.max()))
     values, lengths2, mean, columns, trace = map(np.asarray, _summed(parts))
-    probes, strengths = stream.probes, gather(stream.state.memory.strengths).astype(np.float64)
+    probes, strengths = stream.probes, _strengths(stream) if strengths is None else strengths
     assert probes is not None
+    means = weight * mean**2
+    if centred:
+        columns, means = columns + means, np.zeros_like(means)
     return probe_errors(
         strengths,
-        weight * mean**2,
+        means,
         columns,
         np.sqrt(lengths2),
         values,
@@ -172,6 +229,11 @@ def _errors(stream: Stream, arrays: _Arrays, turn: np.ndarray) -> tuple[np.ndarr
         chain=int(probes.chain),
         unit=float(probes.unit),
     )
+
+
+def _strengths(stream: Stream) -> np.ndarray:
+    """Return the strengths of the players (K,)."""
+    return gather(stream.state.memory.strengths).astype(np.float64)
 
 
 def _summed(parts: Iterable[tuple[Any, ...]]) -> tuple[Any, ...]:
