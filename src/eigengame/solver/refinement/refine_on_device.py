@@ -101,9 +101,8 @@ def search(goal: Goal, now: Refined, used: int, look: int = 1) -> tuple[Certific
         Number of this search. Each has its own probes and a share of the risk, and all shares add up to the risk.
     """
     players, risk = now.players.directions, share_of_risk(look)
-    if (
-        players.shape[0] == players.shape[1]
-    ):  # nothing lies outside, but the bound on rounding is not certain
+    if players.shape[0] == players.shape[1]:
+        # Nothing lies outside, but the bound on rounding is not certain.
         return measured_certificate(goal, now, level=-math.inf, confidence=1 - RISK), used
     error = float(goal.rounding.of_products(_values(*now.players)).max())
     probes, found = draw_probes(goal.seed + look, PROBES, players), measured_certificate(goal, now)
