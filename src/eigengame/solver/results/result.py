@@ -286,7 +286,7 @@ def _coarsest_eps(found: Found) -> float:
     if found.stream is None:
         return float(np.finfo(found.moments.scatter.dtype).eps)
     probes = found.stream.probes
-    return float(np.finfo(np.float32).eps if probes is None else 2 * probes.unit)
+    return float(np.finfo(np.float32).eps) if probes is None else 2 * float(probes.unit)
 
 
 def deterministic_signs(components: np.ndarray) -> np.ndarray:
