@@ -8,13 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from eigengame import Interrupted, as_source, metrics
+from eigengame import EigenGamePCA, Interrupted, as_source, metrics
 from eigengame.game import csr_rows
 from eigengame.game.csr_rows import CSRRows
 from eigengame.game.sparse_rows import SparseRows
+from eigengame.solver import solve
 from eigengame.solver.certificates.probes import spectral_norm
 from eigengame.solver.planning.make_plan import make_plan
-from eigengame.solver.planning.options import Options
+from eigengame.solver.planning.options import REFINED_PROBES, Options
 from eigengame.solver.planning.problem import Problem
 from eigengame.solver.rows.batches import Batches
 from tests.game_pca import game_pca
@@ -185,3 +186,15 @@ def test_a_spectral_norm_is_bounded_from_above_closely(seed, size):
     exact = float(np.linalg.norm(block, 2))
     assert exact <= spectral_norm(block) * (1 + 1e-15)
     assert math.isclose(spectral_norm(block), exact, rel_tol=1e-12)
+
+
+def test_a_game_that_follows_lanczos_method_has_probes(monkeypatch):
+    """Without them, models merged or continued from it would have estimates only."""
+    monkeypatch.setattr(solve, "certified_by_lanczos", lambda *_: None)
+    monkeypatch.setattr(solve, "lanczos_stream", lambda *_: None)
+    values = data()
+    pca = EigenGamePCA(K, random_state=0).fit(csr_array(values))
+    assert pca.outcome_.route.startswith("remembered")
+    later = pca.partial_fit(csr_array(values[:100]))
+    assert later.certificate_.kind == "certified"
+    assert later.certificate_.probes == REFINED_PROBES

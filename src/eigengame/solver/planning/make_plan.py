@@ -252,8 +252,8 @@ def _extra_for_one_batch(options: Options, k: int) -> Options:
 
 
 def _probes(options: Options, route: str, players: int, d: int, *, carried: bool) -> int:
-    """Return the number of probes of the first pass."""
-    if route != "remembered":
+    """Return the number of probes of the first pass of a game, which follows Lanczos' method if that fails."""
+    if route not in REFINED:
         return 0
     if options.probes != "auto":
         return options.probes
