@@ -32,9 +32,9 @@ def merge(
 ) -> None:
     """Merge models of parts of the data, such as days or shards, into one model of all of it.
 
-    All models must be fitted by auto, exact or remembered, with the same number of components, extra players,
-    centring and forgetting, on the same features. These are aligned by name if the models have feature names. With
-    the same --seed the merged model has bounds.
+    All models must be fitted by auto, exact or remembered, with the same number of components, centring and
+    forgetting, on the same features. These are aligned by name if the models have feature names. With the same
+    --seed the merged model has bounds.
     """
     if len(models) < 2:
         raise typer.BadParameter("give two or more models.", param_hint="MODEL")

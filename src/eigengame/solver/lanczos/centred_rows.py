@@ -169,7 +169,8 @@ def centred_rows(held: HeldRows, *, center: bool) -> tuple[CentredRows, Moments]
     across = sparse.csr_array(entries, shape=by_column.shape[::-1])
     weight = max(held.weight, np.finfo(float).tiny)
     mean = across @ held.roots / weight
-    squares = np.bincount(values.indices, values.data**2, minlength=values.shape[1])
+    squared = sparse.csr_array((across.data**2, *entries[1:]), shape=across.shape)
+    squares = squared @ np.ones(across.shape[1])
     moments: Any = (np.asarray(weight), mean, np.maximum(squares - weight * mean**2, 0))
     kept = mean if center else np.zeros_like(mean)
     return CentredRows(values, held.roots, kept, across), Moments(*moments)
