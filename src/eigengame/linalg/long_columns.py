@@ -1,9 +1,12 @@
 """A few long columns: their products with rows, and their QR factorisation, by parts in threads.
 
-On one thread each, parts are faster than the threads of BLAS, which wait for each other after every step.
+On one thread each, parts are faster than the threads of BLAS, which wait for each other after every step. Columns
+are changed in place, chunk by chunk: new arrays of this size take longer to fill than to compute.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -14,7 +17,7 @@ LONG = 2**15
 """Length of columns from which chunks are faster than one factorisation."""
 
 CHUNK = 2**12
-"""Entries of each column that are factorised at a time: they stay in the cache."""
+"""Entries of each column that are changed at a time: they stay in the cache."""
 
 SMALL = 2**20
 """Size of a matrix below which one thread is enough."""
@@ -27,59 +30,66 @@ def inner_products(rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
     return found
 
 
-def without(columns: np.ndarray, rows: np.ndarray, shares: np.ndarray) -> np.ndarray:
-    """Return columns (n, b) minus rows (m, n) times their shares (m, b)."""
-    found = np.empty(columns.shape)
+def subtract_shares(columns: np.ndarray, rows: np.ndarray, shares: np.ndarray) -> None:
+    """Subtract rows (m, n), times their shares (m, b), from columns (n, b)."""
 
-    def fill(own: slice) -> None:
-        np.subtract(columns[own], rows[:, own].T @ shares, out=found[own])
+    def change(chunk: slice) -> None:
+        columns[chunk] -= rows[:, chunk].T @ shares
 
-    in_threads(fill, _parts(rows))
-    return found
+    _for_chunks(change, rows)
 
 
-def combined(columns: np.ndarray, shares: np.ndarray) -> np.ndarray:
-    """Return combinations (n, c) of columns (n, b) by their shares (b, c)."""
-    found = np.empty((len(columns), shares.shape[1]))
+def combine(columns: np.ndarray, shares: np.ndarray) -> None:
+    """Replace columns (n, b) by combinations with shares (b, b)."""
 
-    def fill(own: slice) -> None:
-        np.matmul(columns[own], shares, out=found[own])
+    def change(chunk: slice) -> None:
+        columns[chunk] = columns[chunk] @ shares
 
-    in_threads(fill, _parts(columns.T))
-    return found
+    _for_chunks(change, columns.T)
 
 
-def thin_qr(columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return orthonormal columns (n, b) and the factor (b, b), as accurate as `numpy.linalg.qr`.
+def orthonormalise(columns: np.ndarray) -> np.ndarray:
+    """Replace columns (n, b) by the first factor of their QR factorisation, and return the second one (b, b).
 
-    If columns are long, chunks are factorised, and their factors together: that takes a quarter of the time.
+    The result is as accurate as that of `numpy.linalg.qr`. If columns are long, chunks are factorised, then their
+    factors together: that takes a quarter of the time.
     """
     n, b = columns.shape
     if n < LONG:
-        return np.linalg.qr(columns)
-    found = np.empty((n, b))
+        columns[:], factor = np.linalg.qr(columns)
+        return factor
 
-    def factorise(own: slice) -> np.ndarray:
+    def factorise(part: slice) -> np.ndarray:
         factors = []
-        for chunk in _chunks(own):
+        for chunk in _chunks(part):
             basis, factor = np.linalg.qr(columns[chunk])
-            found[chunk, : len(factor)] = basis  # the last chunk may have fewer rows than columns
-            found[chunk, len(factor) :] = 0
-            factors.append(np.pad(factor, ((0, b - len(factor)), (0, 0))))
+            missing = b - len(factor)  # the last chunk may have fewer rows than columns
+            columns[chunk] = np.pad(basis, ((0, 0), (0, missing)))
+            factors.append(np.pad(factor, ((0, missing), (0, 0))))
         return np.concatenate(factors)
 
     parts = _parts(columns.T)
     factors = in_threads(factorise, parts)
     turn, factor = np.linalg.qr(np.concatenate(factors))
-    ends = np.cumsum([len(own) for own in factors])[:-1]
+    turns = iter(np.split(turn, len(turn) // b))
+    pairs = [[(chunk, next(turns)) for chunk in _chunks(part)] for part in parts]
 
-    def combine(part: tuple[slice, np.ndarray]) -> None:
-        chunks = list(_chunks(part[0]))
-        for chunk, own in zip(chunks, np.split(part[1], len(chunks)), strict=True):
-            found[chunk] = found[chunk] @ own
+    def rotate(own: list[tuple[slice, np.ndarray]]) -> None:
+        for chunk, by in own:
+            columns[chunk] = columns[chunk] @ by
 
-    in_threads(combine, list(zip(parts, np.split(turn, ends), strict=True)))
-    return found, factor
+    in_threads(rotate, pairs)
+    return factor
+
+
+def _for_chunks(change: Callable[[slice], None], rows: np.ndarray) -> None:
+    """Call a function with each range of the entries of rows (m, n) that stays in the cache."""
+
+    def run(part: slice) -> None:
+        for chunk in _chunks(part):
+            change(chunk)
+
+    in_threads(run, _parts(rows))
 
 
 def _parts(rows: np.ndarray) -> list[slice]:
@@ -89,7 +99,7 @@ def _parts(rows: np.ndarray) -> list[slice]:
     return [slice(n * i // threads, n * (i + 1) // threads) for i in range(threads)]
 
 
-def _chunks(own: slice) -> list[slice]:
-    """Return ranges of entries that stay in the cache."""
-    begins = range(own.start, own.stop, CHUNK)
-    return [slice(begin, min(begin + CHUNK, own.stop)) for begin in begins]
+def _chunks(part: slice) -> Iterator[slice]:
+    """Iterate over ranges of entries that stay in the cache."""
+    for begin in range(part.start, part.stop, CHUNK):
+        yield slice(begin, min(begin + CHUNK, part.stop))

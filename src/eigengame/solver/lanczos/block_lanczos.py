@@ -17,7 +17,12 @@ import numpy as np
 from scipy.linalg import eigh
 
 from eigengame._system import interrupts
-from eigengame.linalg.long_columns import combined, inner_products, thin_qr, without
+from eigengame.linalg.long_columns import (
+    combine,
+    inner_products,
+    orthonormalise,
+    subtract_shares,
+)
 from eigengame.solver.planning.lanczos_basis import BLOCK, largest_basis
 
 FIRST, GROWTH = 2.5, 1.1
@@ -34,6 +39,7 @@ SMALL = 0.1
 """Part of a new direction in the basis that is small: once it is subtracted, what is left of it is rounding."""
 
 Product = Callable[[np.ndarray], np.ndarray]
+"""From vectors (size, b) to their products (size, b), a new array that may be changed."""
 
 
 class Basis(NamedTuple):
@@ -100,68 +106,70 @@ def growing_basis(product: Product, start: np.ndarray, most: int, seed: int = 0)
     size, b = start.shape
     basis, projected = np.empty((most, size)), np.zeros((most, most))
     scale = float(np.finfo(float).tiny)
-    basis[:b] = thin_qr(start)[0].T
+    first = start.copy()
+    orthonormalise(first)
+    basis[:b] = first.T
     for m in range(b, most + 1, b):
         known, last = basis[:m], slice(m - b, m)
         interrupts.check()
-        rest = product(np.ascontiguousarray(known[last].T)).T
-        if not np.isfinite(rest).all():
+        columns = product(np.ascontiguousarray(known[last].T))
+        if not np.isfinite(columns).all():
             return
-        projected[:m, last], following, coupling, scale = _following(known, rest, scale, rng)
-        yield Basis(known, projected[:m, :m], coupling, following, scale)
+        projected[:m, last], coupling, scale = _make_orthonormal(columns, known, scale, rng)
+        yield Basis(known, projected[:m, :m], coupling, columns, scale)
         if m < most:
-            basis[m : m + b] = following.T
+            basis[m : m + b] = columns.T
 
 
-def _following(
-    known: np.ndarray, rest: np.ndarray, scale: float, rng: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
-    """Return the part of products (b, size) in a basis (m, size), and the directions of the others.
+def _make_orthonormal(
+    columns: np.ndarray, known: np.ndarray, scale: float, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Replace products (size, b) by the directions that they add to a basis (m, size).
 
-    In all: coefficients (m, b), orthonormal columns (size, b), their coefficients (b, b), and the scale.
+    Return the coefficients (m, b) of the basis, those of the directions (b, b), and the scale of all products.
     """
-    m, b = len(known), len(rest)
+    m, b = len(known), columns.shape[1]
     near, along = slice(max(m - 2 * b, 0), m), np.zeros((m, b))
-    along[near] = inner_products(known[near], rest.T)
+    along[near] = inner_products(known[near], columns)
     scale = max(scale, float(np.abs(along).max()))
-    following, coupling = _directions(without(rest.T, known[near], along[near]), scale, rng)
+    subtract_shares(columns, known[near], along[near])
+    coupling = _make_directions(columns, scale, rng)
     for _ in range(3):
-        again = inner_products(known, following)
+        again = inner_products(known, columns)
         small = bool(np.linalg.norm(again) < SMALL)
-        following, corner = _orthonormal(without(following, known, again), nearly=small)
+        subtract_shares(columns, known, again)
+        corner = _restore_orthonormal(columns) if small else orthonormalise(columns)
         along, coupling = along + again @ coupling, corner @ coupling
         if small:
             break
-    return along, following, coupling, scale
+    return along, coupling, scale
 
 
-def _orthonormal(columns: np.ndarray, *, nearly: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Return orthonormal columns (size, b) of the same span, and the coefficients (b, b).
+def _restore_orthonormal(columns: np.ndarray) -> np.ndarray:
+    """Make columns (size, b) orthonormal that nearly are, and return the coefficients (b, b) of the given ones.
 
-    If they are nearly orthonormal already, the Cholesky factor of their inner products is as accurate, and faster.
+    The Cholesky factor of their inner products is as accurate as a QR factorisation then, and faster.
     """
-    if not nearly:
-        return thin_qr(columns)
-    corner = np.linalg.cholesky(inner_products(columns.T, columns)).T
-    return combined(columns, np.linalg.inv(corner)), corner
+    corner: np.ndarray = np.linalg.cholesky(inner_products(columns.T, columns)).T
+    combine(columns, np.linalg.inv(corner))
+    return corner
 
 
-def _directions(
-    columns: np.ndarray, scale: float, rng: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return orthonormal columns (size, b) that span the given ones, and the coefficients (b, b) of these.
+def _make_directions(columns: np.ndarray, scale: float, rng: np.random.Generator) -> np.ndarray:
+    """Replace columns (size, b) by orthonormal ones that span them, and return the coefficients (b, b).
 
     Directions of which nothing but rounding is left, for products of this scale, are replaced by random ones, with
     coefficients 0.
     """
-    factor, corner = thin_qr(columns)
+    corner = orthonormalise(columns)
     if (np.abs(np.diag(corner)) <= DEPENDENT * scale).any():
         # A column that depends on those before it has a direction of rounding, along which later columns may be
         # long. Singular vectors of no length are those along which all columns are short.
         axes, sizes, along = np.linalg.svd(corner)
-        factor, corner = factor @ axes, sizes[:, None] * along
+        combine(columns, axes)
+        corner = sizes[:, None] * along
         dependent = sizes <= DEPENDENT * scale
-        draws = rng.standard_normal((len(factor), int(dependent.sum())))
-        factor[:, dependent] = draws / np.linalg.norm(draws, axis=0)
+        draws = rng.standard_normal((len(columns), int(dependent.sum())))
+        columns[:, dependent] = draws / np.linalg.norm(draws, axis=0)
         corner[dependent] = 0
-    return factor, corner
+    return corner

@@ -19,7 +19,7 @@ from functools import partial
 import jax
 import numpy as np
 
-from eigengame.linalg.long_columns import thin_qr
+from eigengame.linalg.long_columns import orthonormalise
 from eigengame.solver.certificates.probes import draw_probes, least_norm
 from eigengame.solver.certificates.risk import ROUNDING_RISK
 from eigengame.solver.certificates.rounding import (
@@ -132,7 +132,7 @@ class DenseProblem:
 
         def multiply(vectors: np.ndarray) -> np.ndarray:
             if waiting:
-                return waiting.pop()
+                return waiting.pop().copy()
             narrow = np.ascontiguousarray(vectors.T, np.float32)
             start = HostSums.empty(len(narrow), 0, self.size)
             with jax.enable_x64(True):
@@ -186,8 +186,9 @@ def dense_problem(plan: Plan, passes: Passes) -> DenseProblem | None:
     _, probes = exact_probes(plan, d, PROBES)
     draws = draw_probes(options.seed, max(COUNT, len(probes)), d)
     draws = draws.astype(np.float32).astype(np.float64)  # as a stream has them
-    vectors = thin_qr(first_block(options.seed, block, d))[0].T
-    narrow = np.concatenate([vectors, draws[COUNT:]]).astype(np.float32)
+    vectors = first_block(options.seed, block, d)
+    orthonormalise(vectors)
+    narrow = np.concatenate([vectors.T, draws[COUNT:]]).astype(np.float32)
     start = HostSums.empty(len(narrow), COUNT, d)
     with jax.enable_x64(True):
         step = partial(add_rows, narrow, draws[:COUNT])
