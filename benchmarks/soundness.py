@@ -104,10 +104,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             options.out.write_text(page(cases, f"{len(cases)} fits so far."))
     drawn = len({(case.family, case.setting, case.order, case.index) for case in cases})
     routes = "every route" if options.each is None else f"{options.each} routes"
+    each = "" if options.each is None else f" --each {options.each}"
+    command = (
+        f"python -m benchmarks.soundness --problems {options.problems}{each} --seed {options.seed}"
+    )
     title = (
         f"{len(cases)} fits of {drawn} problems: {options.problems} of each of {len(options.family)} families, "
-        f"seed {options.seed}, {routes} for each. Made by `python -m benchmarks.soundness`; "
-        "columns are explained in `benchmarks/README.md`."
+        f"{routes} for each. Made by `{command}`; columns are explained in `benchmarks/README.md`."
     )
     options.out.write_text(page(cases, title))
     print(totals(cases))

@@ -196,3 +196,13 @@ def test_features_of_other_layers_are_not_common():
     assert common_features(one, one) == (None, None)
     with pytest.raises(ValueError, match="different layers"):
         common_features(one, other)
+
+
+def test_a_share_of_the_variance_is_no_common_number_of_components():
+    x = rows()
+    one, other = (
+        EigenGamePCA(0.9, random_state=0).fit(part) for part in (x, x * np.geomspace(9, 1, D))
+    )
+    assert one.n_components_ != other.n_components_
+    with pytest.raises(ValueError, match="as a whole number"):
+        one.merge(other)

@@ -91,6 +91,17 @@ def test_a_single_row_that_is_not_centred_has_a_variance_whatever_its_weight(wei
     np.testing.assert_allclose(pca.explained_variance_, [2 * np.sum(row**2)], rtol=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("weight", "counted"), [(1.00001, 1.00001), (1.5, 1.5), (2.0, 2.0), (3.0, 1.5)]
+)
+def test_a_single_heavy_row_counts_as_its_repetitions(weight, counted):
+    """Beyond two repetitions one less than the weight divides; a divisor below 1 would exceed all repetitions."""
+    pca = EigenGamePCA(1, algorithm="remembered", tol=None, center=False, random_state=0)
+    row = np.arange(1.0, D + 1)[None]
+    pca.partial_fit(row, sample_weight=[weight])
+    np.testing.assert_allclose(pca.explained_variance_, [counted * np.sum(row**2)], rtol=1e-6)
+
+
 @pytest.mark.parametrize(("dtype", "size"), [("float64", 1e-82), ("float32", 1e-18)])
 def test_a_stream_of_too_small_numbers_is_refused(dtype, size):
     x, _ = light_and_heavy(1, 1, "float64")

@@ -61,7 +61,8 @@ def merge_results(one: Result, other: Result, order: np.ndarray | None) -> Resul
         options = replace(options, extra=other.options.extra)
     padded = (with_players(part, most, options.seed) for part in (mine, moved))
     merged = streams.merge(options.game(), *padded)
-    if moved is not theirs:
+    # Without centring frames differ by their units only, which are powers of two.
+    if moved is not theirs and options.center:
         parts = ((mine, 1.0), (theirs, (frame.unit / one.frame.unit) ** 2))
         merged = with_errors_of(merged, parts)
     return result_of(found_in_stream(merged, options), options, one.frame)
@@ -112,7 +113,8 @@ def refuse_other_sizes(one: Result, other: Result) -> None:
         )
     if mine != theirs:
         raise ValueError(
-            f"the models have {mine[0]} and {theirs[0]} components: fit both with the same n_components."
+            f"the models have {mine[0]} and {theirs[0]} components: give both the same n_components, as a whole "
+            "number (how many a share of the variance or None stands for depends on the rows)."
         )
 
 

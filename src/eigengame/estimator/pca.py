@@ -76,7 +76,8 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
     probes : int or "auto"
         Number of random probes, which are multiplied with the data in every pass and certify the components. With
         more probes more components are certified after one pass; 0 saves their time. "auto" is 48 for one pass
-        and 32 for several. Refinement (`tol`, `passes`) and `certify` use 32 if the first pass had none.
+        and 32 for several, but 16 for Lanczos' method. Refinement (`tol`, `passes`) and `certify` use 32 if the
+        first pass had none.
     passes : int or "auto"
         Largest number of passes over the data. With more than one, components are refined and measured on all rows.
         "auto" is 16 with ``tol="auto"``, 30 with a number for `tol`, and 1 with ``tol=None``; one more pass is made
@@ -349,7 +350,8 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
         Returns
         -------
         EigenGamePCA
-            With the class and the parameters of this estimator. If one part was fitted in float32 and the other in
+            With the class and the parameters of this estimator, and the larger number of players of both. It has
+            bounds if both have the same `random_state`. If one part was fitted in float32 and the other in
             float64, it is in float64. With `forget` below 1 both streams end at the same time: the rows of one do
             not fade those of the other.
         """

@@ -19,8 +19,8 @@ LONG = 2**15
 CHUNK = 2**12
 """Entries of each column that are changed at a time: they stay in the cache."""
 
-SMALL = 2**20
-"""Size of a matrix below which one thread is enough."""
+SMALL, LEAST_PART = 2**20, 2**10
+"""Size of a matrix below which one thread is enough, and the least length of the part of a thread."""
 
 
 def inner_products(rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
@@ -48,7 +48,7 @@ def combine(columns: np.ndarray, shares: np.ndarray) -> None:
     _for_chunks(change, columns.T)
 
 
-def orthonormalise(columns: np.ndarray) -> np.ndarray:
+def factorise_in_place(columns: np.ndarray) -> np.ndarray:
     """Replace columns (n, b) by the first factor of their QR factorisation, and return the second one (b, b).
 
     The result is as accurate as that of `numpy.linalg.qr`. If columns are long, chunks are factorised, then their
@@ -95,7 +95,7 @@ def _for_chunks(change: Callable[[slice], None], rows: np.ndarray) -> None:
 def _parts(rows: np.ndarray) -> list[slice]:
     """Return a range of the entries of rows (m, n) for each thread."""
     n = rows.shape[1]
-    threads = max(min(blas_threads(), n // CHUNK), 1) if rows.size >= SMALL else 1
+    threads = max(min(blas_threads(), n // LEAST_PART), 1) if rows.size >= SMALL else 1
     return [slice(n * i // threads, n * (i + 1) // threads) for i in range(threads)]
 
 

@@ -188,7 +188,7 @@ def _refined(plan: Plan, passes: Passes, begun: _Begun) -> Found:
     stream = streams.gathered(stream, d, passes.placement)
     exact = begun.moments if on_host else None  # as the values of the components
     found = Found(
-        # Models are merged by equal numbers of players, whatever the refinement needed.
+        # A model keeps the usual number of players, whatever the refinement needed.
         players=refined.players[: plan.players, :d],
         values=refined.certificate.rayleigh * goal.scale,
         certificate=refined.certificate,

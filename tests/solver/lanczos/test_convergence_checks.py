@@ -1,10 +1,16 @@
 """When convergence is checked: seldom while residuals are large, and where they are foreseen to be small."""
 
 import math
+import warnings
 
+import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
+from eigengame import EigenGamePCA
+from eigengame.solver.certificates.counted_eigenvalues import SPARE
 from eigengame.solver.lanczos.convergence_checks import Checks
+from eigengame.solver.planning.lanczos_basis import largest_basis
 
 
 def sizes(residual, first=40, block=8, longest=1.25, most=4000):
@@ -52,3 +58,18 @@ def test_a_second_judgement_of_the_same_space_uses_the_rate_of_the_first():
     again = once.after(80, 100.0)
     assert (again.size, again.rate) == (once.size, once.rate)
     assert again.following == pytest.approx(80 + math.log(100) / once.rate, abs=1)
+
+
+def test_the_largest_basis_is_always_checked(monkeypatch):
+    """Its products are made, so they must not be thrown away because the next check is beyond it."""
+    sizes = []
+    monkeypatch.setattr(
+        Checks, "after", lambda own, m, _: sizes.append(m) or own._replace(following=1000)
+    )
+    rng = np.random.default_rng(0)
+    values = rng.standard_normal((157, 107)) * np.arange(1, 108) ** -0.19
+    rows = csr_array(values * (rng.uniform(size=values.shape) < 0.5))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        EigenGamePCA(8, random_state=0).fit(rows)
+    assert max(sizes) == largest_basis(107, 8 + SPARE)

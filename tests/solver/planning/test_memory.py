@@ -5,15 +5,19 @@ import tracemalloc
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy import sparse
 
+from eigengame import as_source
 from eigengame.algorithms import Remembered
 from eigengame.game.rows import DenseRows
 from eigengame.sharding.placement import ONE_DEVICE
 from eigengame.solver import solve
 from eigengame.solver.certificates.krylov_space import MOST_SPACE
 from eigengame.solver.planning import memory
+from eigengame.solver.planning.make_plan import make_plan
 from eigengame.solver.planning.memory import certificate_rows, estimate_memory, refuse_unless_fits
-from eigengame.solver.planning.options import REFINED_PROBES
+from eigengame.solver.planning.options import REFINED_PROBES, Options
+from eigengame.solver.planning.problem import Problem
 from eigengame.solver.streams import streaming
 from eigengame.solver.streams.one_pass import one_pass_certificate
 from tests.game_pca import game_pca
@@ -104,3 +108,21 @@ def test_a_fit_whose_certificate_does_not_fit_is_refused(monkeypatch):
         refuse_unless_fits(planned, 256, 32)
     monkeypatch.setattr(memory, "available", lambda: planned.total + planned.certificate)
     refuse_unless_fits(planned, 256, 32)
+
+
+def test_the_game_is_planned_if_memory_is_too_short_for_lanczos_method(monkeypatch):
+    """The basis counts. Without it the plan is that of the game, with all of its passes."""
+    n, d = 60_000, 50_000
+    entries = (np.ones(n, np.float32), (np.arange(n), np.arange(n) % d))
+    rows = sparse.csr_array(entries, shape=(n, d))
+    problem = Problem(
+        as_source(rows), Options(passes=16, tol=0.05, automatic=True), None, "auto", "auto", None
+    )
+    wanted = make_plan(problem, 50, rows=n)
+    assert wanted.route == "lanczos"
+    basis = wanted.memory.certificate
+    monkeypatch.setattr(memory, "available", lambda: wanted.memory.total + basis // 2)
+    monkeypatch.setattr(memory, "free_memory", lambda: basis // 2)
+    plan = make_plan(problem, 50, rows=n)
+    assert plan.route == "remembered"
+    assert plan.memory.certificate <= basis // 2

@@ -59,8 +59,8 @@ class Summed(NamedTuple):
     rows : int
         Rows of the longest sum.
     mean : array of shape (d,) or None
-        Mean of the rows about the origin of the sums, if it was subtracted from these afterwards. None if the
-        scores were centred before they were summed, as those of a game are.
+        Mean of the rows about the origin of the sums, if it was subtracted from these afterwards, or if a matrix
+        was summed instead. None if the scores were centred before they were summed, as those of a game are.
     unit : float
         Unit roundoff of the sums.
     """

@@ -111,7 +111,10 @@ def _coefficients(gram: np.ndarray) -> np.ndarray:
 def _gradient(
     gram: np.ndarray, overlaps: np.ndarray, inside: np.ndarray, couplings: np.ndarray
 ) -> np.ndarray:
-    """Return the lengths (K,) of the Riemannian gradients, whose parts within and outside the players are known."""
+    """Return the lengths (K,) of the Riemannian gradients from their parts within and outside the players.
+
+    Of no use for players that are far from orthonormal, which have no `turn`: residuals are not outside them.
+    """
     steps = 2 * _coefficients(gram).T
     within = steps @ inside
     within -= np.diag(

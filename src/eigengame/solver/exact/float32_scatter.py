@@ -84,7 +84,7 @@ def _scatter_of(
         # In float32, which tells how accurate the variances of components are beside it.
         scatter.astype(np.float32),
     )
-    summed = Summed(CHUNK, mean if center else None, unit_roundoff(np.float32))
+    summed = Summed(CHUNK, mean, unit_roundoff(np.float32))
     return Scatter(matrix, moments, sums.rows, error, seen, seen_error, summed)
 
 

@@ -39,7 +39,7 @@ class Scatter:
     matrix : array of shape (d, d)
         $M$ with an error $E$, in float64, symmetric, about the mean where rows are centred.
     moments : Moments
-        Of every feature, in float64.
+        Of every feature, in float64; the scatter is in float32 if the matrix was summed in float32.
     rows : int
     error : float
         Bound on the spectral norm of $E$.
@@ -108,7 +108,7 @@ def accumulate_scatter(passes: Passes, *, center: bool) -> Scatter:
         with np.errstate(invalid="ignore"):  # infinite values are refused later, by row and column
             matrix = matrix - weight * mean[:, None] * mean[None, :]
         error *= growth_about_mean(weight, mean, squares)
-    summed = Summed(passes.size, mean if center else None)
+    summed = Summed(passes.size, mean)
     return Scatter((matrix + matrix.T) / 2, moments, rows, error, summed=summed)
 
 

@@ -19,8 +19,8 @@ from scipy.linalg import eigh
 from eigengame._system import interrupts
 from eigengame.linalg.long_columns import (
     combine,
+    factorise_in_place,
     inner_products,
-    orthonormalise,
     subtract_shares,
 )
 from eigengame.solver.planning.lanczos_basis import BLOCK, largest_basis
@@ -88,7 +88,7 @@ def largest_by_blocks(
     start = np.random.default_rng(seed).standard_normal((size, BLOCK))
     for basis in growing_basis(product, start, most, seed):
         m, scale = len(basis.vectors), basis.scale
-        if m < check:
+        if m < min(check, most):
             continue
         values, turn = eigh(basis.projected, lower=False, subset_by_index=(m - count, m - 1))
         values, turn = values[::-1], turn[:, ::-1]
@@ -107,7 +107,7 @@ def growing_basis(product: Product, start: np.ndarray, most: int, seed: int = 0)
     basis, projected = np.empty((most, size)), np.zeros((most, most))
     scale = float(np.finfo(float).tiny)
     first = start.copy()
-    orthonormalise(first)
+    factorise_in_place(first)
     basis[:b] = first.T
     for m in range(b, most + 1, b):
         known, last = basis[:m], slice(m - b, m)
@@ -138,7 +138,7 @@ def _make_orthonormal(
         again = inner_products(known, columns)
         small = bool(np.linalg.norm(again) < SMALL)
         subtract_shares(columns, known, again)
-        corner = _restore_orthonormal(columns) if small else orthonormalise(columns)
+        corner = _restore_orthonormal(columns) if small else factorise_in_place(columns)
         along, coupling = along + again @ coupling, corner @ coupling
         if small:
             break
@@ -161,7 +161,7 @@ def _make_directions(columns: np.ndarray, scale: float, rng: np.random.Generator
     Directions of which nothing but rounding is left, for products of this scale, are replaced by random ones, with
     coefficients 0.
     """
-    corner = orthonormalise(columns)
+    corner = factorise_in_place(columns)
     if (np.abs(np.diag(corner)) <= DEPENDENT * scale).any():
         # A column that depends on those before it has a direction of rounding, along which later columns may be
         # long. Singular vectors of no length are those along which all columns are short.

@@ -19,7 +19,7 @@ from functools import partial
 import jax
 import numpy as np
 
-from eigengame.linalg.long_columns import orthonormalise
+from eigengame.linalg.long_columns import factorise_in_place
 from eigengame.solver.certificates.probes import draw_probes, least_norm
 from eigengame.solver.certificates.risk import ROUNDING_RISK
 from eigengame.solver.certificates.rounding import (
@@ -187,7 +187,7 @@ def dense_problem(plan: Plan, passes: Passes) -> DenseProblem | None:
     draws = draw_probes(options.seed, max(COUNT, len(probes)), d)
     draws = draws.astype(np.float32).astype(np.float64)  # as a stream has them
     vectors = first_block(options.seed, block, d)
-    orthonormalise(vectors)
+    factorise_in_place(vectors)
     narrow = np.concatenate([vectors.T, draws[COUNT:]]).astype(np.float32)
     start = HostSums.empty(len(narrow), COUNT, d)
     with jax.enable_x64(True):

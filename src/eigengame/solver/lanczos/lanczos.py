@@ -70,7 +70,7 @@ def certified_by_lanczos(plan: Plan, passes: Passes, problem: KrylovProblem) -> 
         if passes.stopped:
             enough = m >= least  # fewer products show less than the first batch of a game does
             return _stopped(plan, passes, problem, Ritz.of(basis), scale) if enough else None
-        if m < checks.following:
+        if m < min(checks.following, most):
             continue
         ritz = Ritz.of(basis)
         excess = _excess(ritz, float(ritz.values[min(k + SPARE, m - 1)]), k, aim)

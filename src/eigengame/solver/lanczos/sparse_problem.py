@@ -163,10 +163,11 @@ def largest_of(
     """Return the largest eigenvalues of M and their eigenvectors, as orthonormal rows; None if not converged."""
     if count >= problem.size:
         return None
+    found = largest_by_lanczos(problem.product(), problem.size, count, seed + 1)
+    if found is None:
+        return None
+    values, vectors = found
+    players = problem.players(vectors)
     with all_blas_threads():
-        found = largest_by_lanczos(problem.product(), problem.size, count, seed + 1)
-        if found is None:
-            return None
-        values, vectors = found
         # Directions of no variance are rounding, which `orthonormal` replaces by others.
-        return np.maximum(values, 0), orthonormal(problem.players(vectors))
+        return np.maximum(values, 0), orthonormal(players)

@@ -16,7 +16,7 @@ from eigengame.solver.planning.memory import MemoryUse, estimate_memory, refuse_
 from eigengame.solver.planning.options import CARRIED_PROBES, PROBES, REFINED_PROBES, Options
 from eigengame.solver.planning.plan import CARRIED, COARSE, MOST_COARSE, MOST_PRECISE, Plan, Space
 from eigengame.solver.planning.problem import Problem
-from eigengame.solver.planning.routes import LANCZOS, REFINED, fallback_route, route_of
+from eigengame.solver.planning.routes import LANCZOS, REFINED, REMEMBERED, fallback_route, route_of
 from eigengame.solver.rows.batches import batches_in_memory
 from eigengame.solver.rows.frame import Frame, frame_of
 from eigengame.solver.rows.ragged import LEAST_ROWS, shared_size
@@ -126,8 +126,9 @@ def _with_basis(problem: Problem, plan: Plan, rows: int | None) -> Plan:
 
 
 def _fitting(problem: Problem, plan: Plan) -> Plan:
-    """Return the plan, or one with fewer passes, without probes or with players in host memory, if it fits.
+    """Return the plan if it fits, or one that does.
 
+    That is one of the game, with fewer passes, without probes, or with players in host memory.
     Raises MemoryError if none does.
     """
     source, options, room = problem.source, plan.options, problem.source.free_bytes()
@@ -135,8 +136,11 @@ def _fitting(problem: Problem, plan: Plan) -> Plan:
         refuse_unless_fits(plan.memory, plan.batch, plan.players, room=room)
         return plan
     except MemoryError:
+        if plan.route == LANCZOS:  # the game needs no basis
+            return _fitting(problem, _changed(problem, plan, REMEMBERED, options.passes))
         if options.automatic and options.tol is not None and options.passes > 1:
-            return _fitting(problem, _with_fewer_passes(problem, plan))
+            # An exact route takes no more memory than one pass of the game.
+            return _fitting(problem, _changed(problem, plan, plan.route, options.passes // 2))
         if options.probes == "auto" and plan.probes and options.passes == 1:
             fewer = replace(plan.memory, probes=0, certificate=0)
             return _fitting(problem, replace(plan, memory=fewer, probes=0))
@@ -151,12 +155,11 @@ def _fitting(problem: Problem, plan: Plan) -> Plan:
     return replace(plan, space="gram on the host", memory=memory, probes=0)
 
 
-def _with_fewer_passes(problem: Problem, plan: Plan) -> Plan:
-    """Return the plan with half as many passes. An exact route takes no more memory than one pass of the game."""
-    options = replace(plan.options, passes=plan.options.passes // 2)
-    space, route = plan.space, plan.route
+def _changed(problem: Problem, plan: Plan, route: str, passes: int) -> Plan:
+    """Return the plan with another route or number of passes, which take less memory."""
+    options = replace(plan.options, passes=passes)
     probes = _probes(
-        options, route, plan.players, problem.source.shape[1], carried=space == CARRIED
+        options, route, plan.players, problem.source.shape[1], carried=plan.space == CARRIED
     )
     memory = _memory(
         problem,
@@ -168,7 +171,7 @@ def _with_fewer_passes(problem: Problem, plan: Plan) -> Plan:
         probes=probes,
         measured=_measured(options, route, plan.players * problem.source.shape[1], probes),
     )
-    return replace(plan, options=options, probes=probes, memory=memory)
+    return replace(plan, options=options, route=route, probes=probes, memory=memory)
 
 
 def _memory(
@@ -252,7 +255,7 @@ def _extra_for_one_batch(options: Options, k: int) -> Options:
 
 
 def _probes(options: Options, route: str, players: int, d: int, *, carried: bool) -> int:
-    """Return the number of probes of the first pass of a game, which follows Lanczos' method if that fails."""
+    """Return the number of probes of the first pass of a game, which is also played if Lanczos' method fails."""
     if route not in REFINED:
         return 0
     if options.probes != "auto":

@@ -24,9 +24,9 @@ class Options:
     """Options of a fit; `EigenGamePCA` documents each of them.
 
     `rounds` is a number here, `dtype` the precision of the updates, and `seed` the seed that was drawn from
-    `random_state`. `passes` is the largest number of passes and `tol` the tolerance in radians (`limits.py`).
-    `automatic` is whether `passes` is "auto": the fit may then make fewer passes if memory is short, and one more
-    for an exact solution.
+    `random_state`. `passes` is the largest number of passes and `tol` the tolerance in radians
+    (`passes/limits.py`). `automatic` is whether `passes` is "auto": the fit may then make fewer passes if memory is
+    short, and one more for an exact solution.
     """
 
     extra: int | Literal["auto"] = "auto"

@@ -227,9 +227,9 @@ def divisor(weight: float, rows: int, *, fading: bool) -> float:
     # An exact count if possible: float32 loses single rows beyond 16 million.
     if abs(weight - rows) <= 1e-6 * rows:
         return max(rows - 1, 1)
-    one = min(1.0, weight / max(rows, 1))
-    # A single row counts as one, as a row of weight 1 does.
-    return weight - one if weight > one else max(weight, 1e-300)
+    if rows <= 1:  # it counts at least as one row
+        return max(weight if weight <= 1 else max(weight - 1, 1.0), 1e-300)
+    return max(weight - min(1.0, weight / rows), 1e-300)
 
 
 def total_scatter(moments: Moments, *, center: bool) -> float:
@@ -263,7 +263,7 @@ def _ratios(values: np.ndarray, total: float, found: Found) -> np.ndarray:
     if explained > total + _rounding_of_total(found):
         raise ArithmeticError(
             f"the components explain {explained:.6g}, more than the total of {total:.6g}: either "
-            f"{np.dtype(found.moments.scatter.dtype)} is too coarse for this data (pass dtype='float64', or "
+            f"{_coarsest_dtype(found)} is too coarse for this data (pass dtype='float64', or "
             "subtract the mean first), or this is a bug in eigengame (please report it)."
         )
     return values / (total if total > 0 else 1)
@@ -276,6 +276,11 @@ def _rounding_of_total(found: Found) -> float:
     # Each update rounds once more: measured, 0.2 eps for each in streams of single rows.
     updates = found.rows if found.stream is None else int(found.stream.state.step)
     return min(_coarsest_eps(found) * (1000 + updates), 0.05) * squares
+
+
+def _coarsest_dtype(found: Found) -> str:
+    """Return the name of the dtype in which the moments may have been summed."""
+    return "float64" if _coarsest_eps(found) < np.finfo(np.float32).eps / 2 else "float32"
 
 
 def _coarsest_eps(found: Found) -> float:

@@ -6,7 +6,6 @@ They are summed in float64 over blocks of features, so that arrays of any width 
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -69,8 +68,8 @@ def with_errors_of(merged: Stream, parts: Iterable[tuple[Stream, float]]) -> Str
     r"""Return a stream that was merged from parts in different frames, with the errors of these.
 
     Errors are relative to numbers about the origin of the frame in which they were made. If numbers are smaller in
-    the frame of the merged stream, a larger unit roundoff makes up for it. Errors of different rows are
-    independent, so their squares add up.
+    the frame of the merged stream, a larger unit roundoff makes up for it. Errors of the parts are added: equal
+    parts have equal errors.
 
     The mean itself need not be made up for where it multiplies errors of scores: these reach a product through
     centred rows. Sums of centred scores are multiplied by the mean, though. Their errors are those of one more
@@ -96,10 +95,7 @@ def with_errors_of(merged: Stream, parts: Iterable[tuple[Stream, float]]) -> Str
             # Along a player, a part has at most the variance of all rows, and at most its own.
             least = np.minimum(strengths / factor, float(np.sum(gather(part.moments.scatter))))
             errors = _errors(part, own, turn, least, centred=True)
-            along, whole = (
-                np.hypot(along, factor * errors[0]),
-                math.hypot(whole, factor * errors[1]),
-            )
+            along, whole = along + factor * errors[0], whole + factor * errors[1]
         stated = _errors(merged, arrays, turn)
     ratios = np.append(along, whole) / np.maximum(np.append(*stated), np.finfo(float).tiny)
     probes, growth = merged.probes, max(1.0, float(ratios.max()))
