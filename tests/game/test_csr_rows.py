@@ -12,8 +12,8 @@ from eigengame.game.csr_rows import CSRRows, sums_of_rows
 from eigengame.game.krylov_round import krylov_round
 from eigengame.game.memory import Memory, RememberedRows
 from eigengame.game.rows import DenseRows, SampleRows
+from eigengame.linalg.random_directions import random_orthonormal
 from eigengame.metrics import angular_error, true_components
-from eigengame.solver.streams.streaming import random_orthonormal
 from tests.tolerance import assert_close
 
 M, D, K = 60, 30, 4

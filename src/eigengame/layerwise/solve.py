@@ -13,12 +13,12 @@ from eigengame.estimator.exclusive import precision
 from eigengame.layerwise.accumulate import stream_of
 from eigengame.layerwise.covariance import eigenvectors_on_device, found_in_scatter, guarded
 from eigengame.layerwise.groups import Group, on_accelerator
+from eigengame.linalg.random_directions import random_orthonormal
 from eigengame.solver.planning.options import Options
 from eigengame.solver.results.result import Found, Result, result_of
 from eigengame.solver.rows.frame import Frame
 from eigengame.solver.rows.row_counts import refuse_unless_counted, refuse_unless_enough
 from eigengame.solver.solve import found_in_stream
-from eigengame.solver.streams.streaming import random_orthonormal
 from eigengame.sources import SourceError
 
 

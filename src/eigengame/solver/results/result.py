@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from eigengame.linalg.random_directions import random_outside
 from eigengame.solver.certificates.certificate import Certificate
 from eigengame.solver.planning.options import Options
 from eigengame.solver.results.outcome import Outcome
@@ -197,12 +198,7 @@ def _with_null_directions(found: Found, null: np.ndarray) -> tuple[np.ndarray, C
         return found.players, certificate
     players, k = found.players.copy(), len(null)
     others = players[:k][~undetermined].astype(np.float64)
-    shape = (int(undetermined.sum()), players.shape[1])
-    draws = np.random.default_rng(0).standard_normal(shape)
-    for _ in range(2):
-        draws = draws - (draws @ others.T) @ others
-        draws = np.linalg.qr(draws.T)[0].T
-    players[:k][undetermined] = draws
+    players[:k][undetermined] = random_outside(others, int(undetermined.sum()), seed=0)
     angle = np.where(undetermined, math.pi / 2, certificate.angle)
     return players, replace(certificate, angle=angle)
 

@@ -5,20 +5,14 @@ from __future__ import annotations
 import jax
 import numpy as np
 
+from eigengame.linalg.random_directions import random_outside
 from eigengame.solver.streams.stream import Stream
-from eigengame.solver.streams.streaming import random_orthonormal
 
 
 def completed_players(players: np.ndarray, count: int, seed: int) -> np.ndarray:
     """Return orthonormal players (count, d) that begin with the given ones; the others are random, in float64."""
     missing = count - len(players)
-    if missing <= 0:
-        return players
-    draws = random_orthonormal(missing, players.shape[1], np.float64, seed)
-    for _ in range(2):
-        draws = draws - (draws @ players.T) @ players
-        draws = np.linalg.qr(draws.T)[0].T
-    return np.concatenate([players, draws])
+    return np.concatenate([players, random_outside(players, missing, seed)]) if missing else players
 
 
 def with_players(stream: Stream, count: int, seed: int) -> Stream:

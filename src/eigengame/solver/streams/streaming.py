@@ -26,6 +26,7 @@ from eigengame.linalg.offload import ON_HOST
 from eigengame.linalg.orthonormal import reorthonormalise, whiten
 from eigengame.linalg.products import full_product
 from eigengame.linalg.quick_jit import quick_jit
+from eigengame.linalg.random_directions import random_orthonormal
 from eigengame.linalg.wide import overlaps_of
 from eigengame.sharding.placement import ONE_DEVICE, Placement
 from eigengame.solver.passes.host_arrays import on_device, on_host
@@ -84,16 +85,6 @@ def begin(
     start = (0, placement.players(players[:k]))
     moments, sums = no_moments(d, dtype, placement), no_sums(probes, d, dtype, seed, placement)
     return Stream(state, moments, 0, (start, start), probes=sums)
-
-
-def random_orthonormal(count: int, d: int, dtype: Any, seed: int) -> np.ndarray:
-    """Return random orthonormal players (count, d). NumPy draws them, so nothing is compiled."""
-    draws = np.random.default_rng(seed).standard_normal((count, d), dtype)
-    if d < 4 * count:
-        return np.ascontiguousarray(np.linalg.qr(draws.T)[0].T)
-    # With many more features than players the draws are nearly orthogonal, and Cholesky is accurate enough.
-    factor = np.linalg.cholesky((draws @ draws.T).astype(np.float64))
-    return np.linalg.inv(factor).astype(dtype) @ draws
 
 
 def take(
