@@ -7,7 +7,7 @@ converted on the device. Reading continues while the device computes, with a bou
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -16,6 +16,7 @@ import numpy as np
 
 from eigengame import _check
 from eigengame._system import interrupts
+from eigengame._system.aligned import AlignedCopies
 from eigengame._system.read_ahead import read_ahead
 from eigengame.game.rows import DenseRows
 from eigengame.sharding.gather import gather
@@ -69,6 +70,8 @@ class Batches:
     ragged : bool
         Whether other sources with other numbers of rows follow. Sparse batches then have space for one of a few
         numbers of entries.
+    copies : AlignedCopies
+        Memory of batches that JAX would have to copy.
     """
 
     source: Source
@@ -81,6 +84,7 @@ class Batches:
     raw: bool = False
     ragged: bool = False
     padded: bool = True
+    copies: AlignedCopies = field(default_factory=AlignedCopies, repr=False, compare=False)
 
     @property
     def shape(self) -> tuple[int | None, int]:
@@ -281,7 +285,10 @@ class Batches:
 
     def _placed(self, values: np.ndarray, roots: np.ndarray) -> tuple[jax.Array, jax.Array]:
         """Return rows and the roots of their weights on their devices."""
-        rows = self.placement.batch(self._filled(values), self.shape[1])
+        filled = self._filled(values)
+        if self.placement.mesh is None and jax.default_backend() == "cpu":
+            filled = self.copies.aligned(filled)
+        rows = self.placement.batch(filled, self.shape[1])
         return rows, self.placement.per_row(roots)
 
     @property
