@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from eigengame._system import aligned
 from eigengame._system.aligned import ALIGNMENT, LEAST_BYTES, AlignedCopies, is_aligned
 from eigengame.solver.rows.batches import Batches
 from eigengame.sources import as_source
@@ -34,6 +35,20 @@ def test_an_unaligned_array_is_copied_and_an_aligned_or_small_one_is_not():
     np.testing.assert_array_equal(copy, values)
     assert copies.aligned(copy) is copy
     assert copies.aligned(values[:8]).base is values.base
+
+
+def test_a_very_large_array_is_not_copied(monkeypatch):
+    monkeypatch.setattr(aligned, "MOST_BYTES", LEAST_BYTES)
+    values = unaligned(0)
+    assert AlignedCopies().aligned(values) is values
+
+
+def test_little_memory_is_kept():
+    copies = AlignedCopies()
+    many = [copies.aligned(unaligned(seed)) for seed in range(5)]
+    del many
+    gc.collect()
+    assert len(copies._free) == aligned.MOST_KEPT
 
 
 def test_jax_uses_an_aligned_copy_as_it_is():

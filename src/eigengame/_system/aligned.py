@@ -14,11 +14,14 @@ import numpy as np
 ALIGNMENT = 64
 """Bytes."""
 
-MOST_KEPT = 3
-"""Blocks of memory that are kept: two batches are in use at a time."""
+MOST_KEPT = 2
+"""Copies whose memory is kept: that of the batch in use, and of the next one."""
 
 LEAST_BYTES = 2**20
 """Smaller arrays are left as they are: the allocator keeps their memory."""
+
+MOST_BYTES = 2**26
+"""Larger arrays are left as they are, so that little memory is kept."""
 
 
 class AlignedCopies:
@@ -32,8 +35,8 @@ class AlignedCopies:
         self._free: list[np.ndarray] = []
 
     def aligned(self, values: np.ndarray) -> np.ndarray:
-        """Return an array itself if it is small or aligned, else an aligned copy."""
-        if values.nbytes < LEAST_BYTES or is_aligned(values):
+        """Return an array itself if it is aligned, small or very large, else an aligned copy."""
+        if not LEAST_BYTES <= values.nbytes <= MOST_BYTES or is_aligned(values):
             return values
         memory = self._memory(values.nbytes)
         loan = _Loan(memory.view(values.dtype).reshape(values.shape))
