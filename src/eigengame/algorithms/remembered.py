@@ -85,7 +85,7 @@ class Remembered:
     extra : int or "auto"
         Number of players beyond the k components. They keep directions that later rows may make important.
     rounds : int
-        Rounds per batch. A batch with more weight than all rows before it gets at least four.
+        Rounds per batch. A batch with more weight than all rows before it gets at least `first_rounds`.
     center : bool
         Whether to subtract the mean of all rows so far; exact at every batch.
     forget : float
@@ -95,6 +95,8 @@ class Remembered:
         Where updates are computed: "auto" chooses score space or Gram space by a cost model.
     seed : int
         Seed of the extra players.
+    first_rounds : int
+        Least number of rounds on a batch that has more weight than all rows before it, in score space.
     """
 
     extra: int | Literal["auto"] = "auto"
@@ -103,11 +105,13 @@ class Remembered:
     forget: float = 1.0
     space: Literal["auto", "score", "gram"] = "auto"
     seed: int = 0
+    first_rounds: int = FIRST_ROUNDS
 
     def __post_init__(self) -> None:
         if self.extra != "auto":
             _check.whole("extra", self.extra, low=0)
         _check.whole("rounds", self.rounds)
+        _check.whole("first_rounds", self.first_rounds)
         _check.one_of("space", self.space, ("auto", "score", "gram"))
         if not (isinstance(self.forget, (int, float)) and 0 < self.forget <= 1):
             raise ValueError(f"forget={self.forget!r}: give a number above 0 and up to 1.")
@@ -252,7 +256,10 @@ class Remembered:
         memory = new.memory
         xp = array_namespace(memory.players)
         first = krylov_round(new, memory.players, new.scores(memory.players), memory.strengths)
-        rounds = xp.where(memory.weight < new.weight, max(FIRST_ROUNDS, self.rounds), self.rounds)
+        most = max(self.first_rounds, self.rounds)
+        if most == 1:
+            return first[0], first[2]
+        rounds = xp.where(memory.weight < new.weight, most, self.rounds)
 
         def further(now: tuple[jax.Array, RoundScores, jax.Array]) -> tuple[jax.Array, jax.Array]:
             players, scores, strengths = now

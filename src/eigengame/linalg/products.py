@@ -58,6 +58,13 @@ TILES = 2**9
 """Number of tiles of 64 by 64 numbers, in all chunks together, that occupies the processors of a GPU."""
 
 
+def longest_row_sum(m: int) -> int:
+    """Return the largest number of additions in a row of a sum over m rows by `row_product`."""
+    if jax.default_backend() != "gpu" or m < LONG_BATCH:
+        return m
+    return min(m, LONGEST_CHUNK + 4 * max(MOST_CHUNKS, -(-m // LONGEST_CHUNK)))
+
+
 def row_product(left: jax.Array, right: jax.Array) -> jax.Array:
     """Return `left.T @ right`, shape (k, l), for arrays of m rows; on a GPU as a sum of chunks of rows.
 
@@ -65,16 +72,24 @@ def row_product(left: jax.Array, right: jax.Array) -> jax.Array:
     GPU for it, and the error of one long float32 sum is ten times that of a sum of chunks.
     """
     m, tiles = left.shape[0], -(-left.shape[1] // 64) * -(-right.shape[1] // 64)
-    if jax.default_backend() != "gpu" or m < LONG_BATCH or tiles >= TILES:
+    if jax.default_backend() != "gpu" or m < LONG_BATCH or (tiles >= TILES and m <= LONGEST_CHUNK):
         return full_product(left.T, right)
-    count = min(MOST_CHUNKS, 1 << (-(-TILES // tiles) - 1).bit_length())
-    count = max(count, m // LONGEST_CHUNK)
+    count = _chunk_count(m, min(MOST_CHUNKS, 1 << (-(-TILES // tiles) - 1).bit_length()))
     # Large batches are multiples of 64 rows; scores may have one more row.
     whole = m // count * count
     one, other = (part[:whole].reshape(count, whole // count, -1) for part in (left, right))
     chunks = jnp.einsum("cmk,cml->ckl", one, other, precision=lax.Precision.HIGHEST)
     total = jnp.sum(chunks, axis=0)
     return total if whole == m else total + full_product(left[whole:].T, right[whole:])
+
+
+def _chunk_count(m: int, least: int) -> int:
+    """Return the number of chunks of m rows: one that divides m if there is any that is not much larger.
+
+    Rows that are left over are multiplied separately, and the others are copied for it.
+    """
+    least = max(least, -(-m // LONGEST_CHUNK))
+    return next((count for count in range(least, 4 * least) if m % count == 0), least)
 
 
 measured_product = quick_jit(long_product)

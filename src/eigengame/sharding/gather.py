@@ -11,6 +11,10 @@ import jax
 import numpy as np
 
 
+PREFETCHED = 2**22
+"""Largest size of an array that is transferred before it is needed."""
+
+
 def is_distributed(values: Any) -> bool:
     """Return whether parts of an array exist only in other processes."""
     return isinstance(values, jax.Array) and not (
@@ -21,6 +25,17 @@ def is_distributed(values: Any) -> bool:
 def any_distributed(tree: Any) -> bool:
     """Return whether any array of a tree is distributed over processes."""
     return any(is_distributed(leaf) for leaf in jax.tree.leaves(tree))
+
+
+def prefetch(tree: Any) -> Any:
+    """Return a tree unchanged, and begin to transfer its arrays to the host, unless they are large.
+
+    Each transfer takes little time but waits for the device: together they wait once.
+    """
+    for leaf in jax.tree.leaves(tree):
+        if isinstance(leaf, jax.Array) and leaf.is_fully_addressable and leaf.size <= PREFETCHED:
+            leaf.copy_to_host_async()
+    return tree
 
 
 def gather(values: Any) -> np.ndarray:

@@ -239,7 +239,7 @@ def _seems_flat(plan: Plan, passes: Passes, stream: Stream) -> bool:
         return False
     if not isinstance(passes, SourcePasses) or plan.placement.mesh is not None:
         return False
-    return plan.space in ("score", "gram") and is_flat(strengths, plan.components)
+    return plan.space in ("score", "sampled score", "gram") and is_flat(strengths, plan.components)
 
 
 def _with_more_players(plan: Plan, passes: Passes, begun: _Begun) -> _Begun:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 from functools import partial
 from typing import Any
@@ -29,6 +30,7 @@ class DeviceArray(RandomAccess):
     on_device = True
     views = True
     slow = False
+    _in_float64 = False
 
     def __init__(self, data: jax.Array, name: str = "array") -> None:
         check_two_axes(name, data.shape)
@@ -37,14 +39,25 @@ class DeviceArray(RandomAccess):
         self.dtype = np.dtype(data.dtype)
 
     def read(self, begin: int, end: int) -> jax.Array:
-        """Return rows `begin` to `end`, on the device."""
-        return _rows(self.data, begin, end - begin)
+        """Return rows `begin` to `end`, on the device: the array itself if these are all."""
+        if not self._in_float64 and (begin, end) == (0, len(self.data)):
+            return self.data
+        if not self._in_float64:
+            return _rows(self.data, begin, end - begin, False)
+        with jax.enable_x64(True):
+            return _rows(self.data, begin, end - begin, True)
+
+    def in_float64(self) -> DeviceArray:
+        """Return a source that converts rows to float64 where it copies them."""
+        found = copy.copy(self)
+        found._in_float64 = True
+        return found
 
     def fingerprint(self) -> dict[str, Any]:
         """Return shape, dtype and a digest of a few rows."""
         n = len(self.data)
         few = np.unique(np.linspace(0, n - 1, min(n, 16)).astype(int))
-        digest = hashlib.sha256(np.asarray(self.data[few]).tobytes()).hexdigest()
+        digest = hashlib.sha256(np.asarray(_chosen(self.data, few)).tobytes()).hexdigest()
         return super().fingerprint() | {"rows": digest[:16]}
 
     def digest(self) -> str | None:
@@ -52,10 +65,17 @@ class DeviceArray(RandomAccess):
         return digest_of_array(np.asarray(self.data))
 
 
-@partial(jax.jit, static_argnums=2)
-def _rows(data: jax.Array, begin: int, count: int) -> jax.Array:
-    """Return rows from `begin` on. Compiled once for each number of rows, not for each place."""
-    return jax.lax.dynamic_slice_in_dim(data, begin, count)
+@partial(jax.jit, static_argnums=(2, 3))
+def _rows(data: jax.Array, begin: int, count: int, wide: bool) -> jax.Array:
+    """Return rows from `begin` on, in float64 if `wide`. Compiled once for each number of rows."""
+    found = jax.lax.dynamic_slice_in_dim(data, begin, count)
+    return found.astype(np.float64) if wide else found
+
+
+@jax.jit
+def _chosen(data: jax.Array, places: np.ndarray) -> jax.Array:
+    """Return some rows."""
+    return data[places]
 
 
 def on_device(X: Any) -> jax.Array | None:

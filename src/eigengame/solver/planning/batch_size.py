@@ -8,6 +8,8 @@ import numpy as np
 from eigengame.linalg.products import LONG_BATCH
 from eigengame.linalg.wide import LEAST_FEATURES, MOST_ROWS
 from eigengame.sharding.placement import ONE_DEVICE
+from eigengame.solver.planning.memory import available, device_bytes
+from eigengame.solver.planning.parameters import SOLVER
 from eigengame.solver.planning.problem import Problem
 from eigengame.solver.rows.sparse_batches import csr_on_host
 from eigengame.sources import Source
@@ -21,11 +23,14 @@ LARGE_BATCH_BYTES = 2**28
 MOST_SENT = {"cpu": 2**12, "gpu": 2**16}
 """Largest number of rows of a batch that is read from the host, by where it is multiplied."""
 
-DEVICE_BATCH_BYTES = 2**31
-"""Largest batch of an array on a device."""
+LEAST_BATCHES = 8
+"""Smallest number of batches of rows that a GPU gets from the host, and of those of a stepwise algorithm."""
 
-DEVICE_BATCHES = 8
-"""Smallest number of batches of an array on a device, unless they have fewer than 1024 rows."""
+DEVICE_BATCH_BYTES = 2**31
+"""Largest batch of an array on a device whose memory is not known."""
+
+DEVICE_SHARE = 0.4
+"""Share of the free memory of a device that a batch of an array there may take, with what is computed from it."""
 
 SPARSE_BATCH_BYTES = 2**28
 """Largest batch of sparse rows on the host: its entries, and some arrays of scores."""
@@ -56,17 +61,20 @@ def batch_rows(problem: Problem, shape: tuple[int | None, int], players: int) ->
     # Larger batches forget less, and small problems between products count less; but they must fit into memory.
     sent = MOST_SENT.get(jax.default_backend(), MOST_SENT["cpu"])
     if n is not None:
-        sent = min(sent, max(MOST_SENT["cpu"], -(-n // DEVICE_BATCHES)))
+        sent = min(sent, max(MOST_SENT["cpu"], -(-n // LEAST_BATCHES)))
     most = max(2 * players, min(1024, fits), min(sent, LARGE_BATCH_BYTES // row))
     if for_kernels(problem.source):
         return MOST_ROWS if n is None else min(MOST_ROWS, n)
     if problem.source.sparse and problem.mesh is None and csr_on_host(ONE_DEVICE):
         most = max(most, _sparse_rows_that_fit(problem, n, players))
     if problem.source.on_device and n is not None:
-        # Rows that are on the device already. An update takes as long as many products, so that few large ones are
-        # faster, and each of them forgets a little; but the first has no memory to begin with.
-        fits = max(1, DEVICE_BATCH_BYTES // row)
-        most = max(2 * players, min(fits, max(1024, -(-n // DEVICE_BATCHES))))
+        # Rows that are on the device already: an update takes as long as many products, and each forgets a little.
+        fits = _device_rows_that_fit(row, n, players)
+        if problem.algorithm not in SOLVER:
+            fits = min(fits, max(1024, -(-n // LEAST_BATCHES)))
+        most = max(2 * players, fits)
+        if most >= n:
+            return n
     if n is None:
         return most
     even, unit = (
@@ -74,6 +82,21 @@ def batch_rows(problem: Problem, shape: tuple[int | None, int], players: int) ->
         64 if jax.default_backend() == "gpu" and most >= LONG_BATCH else 8,
     )
     return min(n, -(-even // unit) * unit)
+
+
+def _device_rows_that_fit(row: int, n: int, players: int) -> int:
+    """Return the number of rows of an array on a device, of `row` bytes each, that are played together.
+
+    An array that fits is one batch, which is not copied. Its two parts in half precision and some arrays of scores
+    are. Of several batches there are copies too.
+    """
+    free = available() if device_bytes() else None
+    if free is None:
+        return max(1024, DEVICE_BATCH_BYTES // row)
+    room, scores = DEVICE_SHARE * free, 4 * 8 * players
+    if n * (row + scores) <= room:
+        return n
+    return max(1024, int(room / (3 * row + scores)))
 
 
 def _sparse_rows_that_fit(problem: Problem, n: int | None, players: int) -> int:

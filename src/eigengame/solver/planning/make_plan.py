@@ -8,6 +8,7 @@ import jax
 import numpy as np
 
 from eigengame.game.gram_space import cheaper_in_gram_space
+from eigengame.linalg.products import LONG_BATCH
 from eigengame.linalg.wide import MOST_WIDE, kernels_fit
 from eigengame.sharding.placement import ONE_DEVICE, Placement, choose_placement
 from eigengame.solver.planning.batch_size import batch_rows, for_kernels, is_one_batch
@@ -20,6 +21,10 @@ from eigengame.solver.planning.routes import LANCZOS, REFINED, REMEMBERED, fallb
 from eigengame.solver.rows.batches import batches_in_memory
 from eigengame.solver.rows.frame import Frame, frame_of
 from eigengame.solver.rows.ragged import LEAST_ROWS, shared_size
+
+
+LONG_BATCHES = 64
+"""Rows of a batch for each player from which players begin at a sample of them."""
 
 
 def make_plan(
@@ -88,6 +93,8 @@ def make_plan(
     space: Space = CARRIED if carried else "score"
     if not carried and not source.sparse and cheaper_in_gram_space(batch, players, d):
         space = "gram"
+    if space == "score" and _sampled(problem, batch, players, placement):
+        space = "sampled score"
     probes = _probes(options, route, players, d, carried=carried)
     plan = Plan(
         components=k,
@@ -196,11 +203,30 @@ def _memory(
         batches_in_memory(source, options.dtype, copied=copied),
         passes=options.passes,
         placement=placement,
-        computed=source.dtype.itemsize if source.on_device else None,
+        computed=_computed(problem, batch),
         on_host=on_host,
         probes=probes,
         measured=measured,
     )
+
+
+def _computed(problem: Problem, batch: int) -> int | None:
+    """Return the bytes of a number that is copied on the device for each batch; None for rows of the host.
+
+    An array on the device that is one batch is not copied.
+    """
+    source = problem.source
+    if not source.on_device:
+        return None
+    return 0 if source.views and batch == source.shape[0] else source.dtype.itemsize
+
+
+def _sampled(problem: Problem, batch: int, players: int, placement: Placement) -> bool:
+    """Return whether batches are long, and products on a GPU: players then begin at a sample of their rows."""
+    options, alone = problem.options, placement.mesh is None and not problem.source.sparse
+    usual = np.dtype(options.dtype) == np.float32 and options.forget == 1
+    long = batch >= max(LONG_BATCH, LONG_BATCHES * players)
+    return alone and usual and long and jax.default_backend() == "gpu"
 
 
 def _coarse(options: Options) -> bool:

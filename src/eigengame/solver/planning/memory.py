@@ -100,8 +100,8 @@ def estimate_memory(
     placement : Placement
         Devices that share rows and features.
     computed : int, optional
-        Bytes of a number of rows that are computed on the device. They are held in buffers, and copied once when an
-        update converts, pads or shares them.
+        Bytes of a number of rows that are computed or copied on the device. They are held in buffers, and copied
+        once when an update converts, pads or shares them. 0 for rows that are an array there.
     on_host : bool
         Whether players are kept in host memory, with one block at a time on the device.
     probes : int

@@ -23,10 +23,11 @@ COARSE = 1e-3
 MOST_COARSE = 64
 """Largest number of components for which float32 is tried on a CPU: gaps between later ones are small."""
 
-Space = Literal["score", "gram", "gram with overlaps", "gram on the host"]
+Space = Literal["score", "sampled score", "gram", "gram with overlaps", "gram on the host"]
 """Space in which the remembered game plays a batch.
 
-"score" and "gram" measure the inner products of players at each update. "gram with overlaps" carries them along,
+"sampled score" is for long batches on a GPU: players begin at a sample of the first one, and products with them are
+in two parts of bfloat16. It, "score" and "gram" measure the inner products of players at each update. "gram with overlaps" carries them along,
 for kernels on one device; "gram on the host" does so with players in host memory, one block of features at a time.
 """
 
@@ -77,7 +78,7 @@ class Plan:
 
     def game(self) -> Remembered:
         """Return the remembered game of this plan."""
-        return self.options.game("score" if self.space == "score" else "gram")
+        return self.options.game("score" if "score" in self.space else "gram")
 
     def with_components(self, k: int, d: int) -> Plan:
         """Return the plan for another number of components of d features, with the same batches."""

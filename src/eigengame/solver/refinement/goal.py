@@ -9,6 +9,7 @@ import jax
 import numpy as np
 
 from eigengame.game.csr_rows import sums_of_rows
+from eigengame.linalg.products import longest_row_sum
 from eigengame.sharding.gather import gather
 from eigengame.solver.certificates.certificate import Certificate
 from eigengame.solver.certificates.rounding import Rounding
@@ -84,6 +85,8 @@ def play_rounding(
     if passes.on_host:
         size, sums = sums_of_rows(size)
         batches *= sums
+    elif passes.placement.mesh is None and not source.sparse:
+        size = longest_row_sum(size)
     return Rounding.probable(
         dtype,
         source.shape[1],
@@ -100,4 +103,5 @@ def measures_in_float64(passes: Passes, players: int) -> bool:
     """Return whether rows can be read in float64: rows on a device must leave memory for wider ones."""
     source, d = passes.source, passes.source.shape[1]
     room = max(DEVICE_BYTES, (device_bytes() or 0) // 16)
-    return not source.on_device or 8 * d * (passes.size + 4 * players) <= room
+    size = passes.batches.in_float64(None).size
+    return not source.on_device or 8 * d * (size + 4 * players) <= room

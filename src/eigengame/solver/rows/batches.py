@@ -31,6 +31,9 @@ from eigengame.sources import DEVICE_BUFFERS, Block, RandomAccess, Source
 AHEAD = 2
 """Batches that are read ahead."""
 
+WIDENED_BYTES = 2**32
+"""Largest batch in float64 of an array on a device, which is itself larger than that."""
+
 SENT = {("f", 2), ("f", 4), ("f", 8), ("u", 1), ("i", 1), ("u", 2), ("i", 2), ("u", 4), ("i", 4)}
 """Kinds and sizes of numbers that are transferred as they are and converted on the device."""
 
@@ -107,8 +110,11 @@ class Batches:
         stays = self.source.sparse or self.source.on_device
         # On a mesh the mean is padded with zeros, like the features.
         frame = self.frame if mean is None or stays else self.frame.about(mean[: self.shape[1]])
-        source = self.source.in_float64()
-        return replace(self, source=source, dtype=np.dtype(np.float64), frame=frame, raw=True)
+        source, size = self.source.in_float64(), self.size
+        if source.on_device and source.views:
+            size = min(size, max(1024, WIDENED_BYTES // (8 * self.shape[1])))
+        wide = np.dtype(np.float64)
+        return replace(self, source=source, size=size, dtype=wide, frame=frame, raw=True)
 
     def __call__(self, start: int = 0) -> Iterator[Batch]:
         """Iterate over the batches of one pass, beginning at row `start`."""
@@ -187,6 +193,9 @@ class Batches:
         own = len(block)
         counted = self._counted(begin, read, block)
         weights = block.weights
+        if self.source.on_device and self.weights is None and weights is None and own == self.size:
+            with jax.enable_x64(self.dtype == np.float64):
+                return Batch(self._there(block, None), read, counted)
         if self.weights is not None:
             given = self.weights[begin : begin + own]
             weights = given if weights is None else given * weights
@@ -195,11 +204,7 @@ class Batches:
         # The switch is per thread, and this may be the reading thread.
         with jax.enable_x64(self.dtype == np.float64):
             if self.source.on_device:
-                weighted = self.weights is not None
-                made = rows_on_device(
-                    block.values, padded, weighted, self.dtype, self.placement, self._further_frame
-                )
-                return Batch(made, read, counted)
+                return Batch(self._there(block, padded), read, counted)
             if self.on_host:
                 roots = np.sqrt(padded[:own])
                 return Batch(csr_rows(block.values, roots, self.frame.unit), read, counted)
@@ -214,6 +219,17 @@ class Batches:
                 return Batch(self._raw(np.asarray(block.values), roots), read, counted)
             rows = self._dense(np.asarray(block.values), padded, weights is not None)
             return Batch(rows, read, counted)
+
+    def _there(self, block: Block, padded: np.ndarray | None) -> DenseRows:
+        """Return rows that are on the device; `padded` are the weights of the batch, None if all of them are 1."""
+        return rows_on_device(
+            block.values,
+            padded,
+            self.weights is not None,
+            self.dtype,
+            self.placement,
+            self._further_frame,
+        )
 
     def _room(self, block: Block) -> int | None:
         """Return the number of entries for which a sparse batch has space; None if the block decides it."""

@@ -18,7 +18,7 @@ from eigengame.sources import Source
 
 def rows_on_device(
     values: jax.Array,
-    weights: np.ndarray,
+    weights: np.ndarray | None,
     weighted: bool,
     dtype: Any,
     placement: Placement,
@@ -30,8 +30,8 @@ def rows_on_device(
     ----------
     values : array of shape (m, d)
         Rows of weight 0 are already zero.
-    weights : array of shape (size,)
-        Weight of each row; 0 beyond row m.
+    weights : array of shape (size,) or None
+        Weight of each row; 0 beyond row m. None if all rows of a full batch have weight 1.
     weighted : bool
         Whether some weights are neither 0 nor 1, so that rows must be multiplied.
     dtype : dtype
@@ -45,14 +45,15 @@ def rows_on_device(
             "rows that a network computes cannot be shared by several processes: fit a model on a part of the data "
             "in each process, and merge the models."
         )
-    roots = np.sqrt(weights)
-    shape = (placement.height(len(weights)), placement.width(values.shape[1]))
-    wide = np.dtype(dtype) == np.float64
+    size = len(values) if weights is None else len(weights)
+    full = weights is None or (not weighted and bool((weights == 1).all()))
+    roots: Any = _ones(placement, size, np.dtype(dtype)) if weights is None else np.sqrt(weights)
+    shape = (placement.height(size), placement.width(values.shape[1]))
+    wide = np.dtype(dtype) == np.float64 != values.dtype
     if wide or weighted or values.shape != shape or not frame.plain:
         given = None if frame.plain else (_origin(frame, values.shape[1], dtype), frame.unit)
         values = _ready(values, roots[: len(values)], given, shape, weighted, np.dtype(dtype))
-    full = not weighted and bool((roots == 1).all())
-    there = _ones(placement, len(roots), roots.dtype) if full else placement.per_row(roots)
+    there = _ones(placement, size, np.dtype(dtype)) if full else placement.per_row(roots)
     return placement.dense(placement.batch(values), there)
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from eigengame._system import interrupts
 from eigengame.linalg.library import array_namespace
+from eigengame.linalg.quick_jit import quick_jit
 from eigengame.sources import RandomAccess, Source
 
 FAR = 30.0
@@ -159,24 +160,23 @@ def frame_of(
     if source.on_device and not center:
         # Only the largest number is needed: wide rows stay on the device.
         return Frame(None, _unit(np.asarray(float(jnp.abs(values).max())), dtype))
-    # Rows on a device stay there: only one number of each feature is transferred.
-    wide = jnp.promote_types(values.dtype, jnp.float32) if source.on_device else np.float64
-    block = values.astype(wide) if source.on_device else np.asarray(values, wide)
     small = source.dtype.kind in "ui" and source.dtype.itemsize == 1
     limit = FAR_IN_HALF if source.shifts else FAR
-    xp: Any = array_namespace(block)
-    low, high = block.min(axis=0), block.max(axis=0)
+    # Rows on a device stay there: only a few numbers of each feature are transferred.
+    compute = _figures_there if source.on_device else _figures
+    found = compute(values if source.on_device else np.asarray(values, np.float64), not small)
+    low, high, mean, deviation = np.asarray(found, np.float64)
     origin = None
     if center and not small:
-        origin = _far_mean(block, xp.maximum(high, -low), of_all, limit)
+        origin = _far_mean(*map(of_all, (mean, deviation, np.maximum(high, -low))), limit)
     if origin is not None and source.shifts:
         # Differences of numbers of equal size are exact in half precision.
         origin = origin.astype(source.dtype).astype(np.float64)
     elif origin is not None and source.dtype.itemsize <= 4 and source.dtype.kind not in "ui":
         origin = origin.astype(np.float32).astype(np.float64)
     own = slice(*columns) if columns else slice(None)
-    middle = 0 if origin is None else origin[own].astype(wide)
-    sizes = of_all(np.asarray(xp.maximum(high - middle, middle - low), np.float64))
+    middle = 0 if origin is None else origin[own]
+    sizes = of_all(np.maximum(high - middle, middle - low))
     if not sizes.any() and isinstance(source, RandomAccess):
         # All of the first rows are equal, and do not show the scale of the others.
         others = _rows_apart(source, columns, weights) - (0 if origin is None else origin[own])
@@ -210,21 +210,37 @@ def large_mean(
         return frame.inner(mean.astype(np.float32).astype(np.float64))
 
 
+def _figures(values: Any, spread: bool) -> Any:
+    """Return minimum, maximum, mean and standard deviation of each feature, shape (4, d).
+
+    The last two are divided by the largest absolute value of the feature, so that squares stay in range. They are
+    0 unless `spread` is set.
+    """
+    xp: Any = array_namespace(values)
+    block = values.astype(xp.promote_types(values.dtype, np.float32))
+    low, high = block.min(axis=0), block.max(axis=0)
+    if not spread:
+        return xp.stack([low, high, xp.zeros_like(low), xp.zeros_like(low)])
+    sizes = xp.maximum(high, -low)
+    with np.errstate(all="ignore"):
+        scaled = block / xp.where(sizes > 0, sizes, 1)[None, :]
+        return xp.stack([low, high, scaled.mean(axis=0), scaled.std(axis=0)])
+
+
+_figures_there = quick_jit(_figures, static_argnums=1)
+"""`_figures` of rows on a device."""
+
+
 def _far_mean(
-    block: Any, sizes: Any, of_all: Callable[[np.ndarray], np.ndarray], limit: float
+    mean: np.ndarray, deviation: np.ndarray, sizes: np.ndarray, limit: float
 ) -> np.ndarray | None:
     """Return the means that are far from zero, and 0 for other features; None if there are none.
 
-    `sizes` are the largest absolute values of the features, and `limit` is the number of standard deviations beyond
-    which a mean is far.
+    `limit` is the number of standard deviations beyond which a mean is far; for the others see `_figures`.
     """
     with np.errstate(all="ignore"):
-        # Divided by the largest number of each feature, so that squares stay in range.
-        scaled = block / array_namespace(block).where(sizes > 0, sizes, 1)[None, :]
-        found = (scaled.mean(axis=0), scaled.std(axis=0), sizes)
-        mean, deviation, largest = (of_all(np.asarray(one, np.float64)) for one in found)
         far = (np.abs(mean) > limit * deviation) & np.isfinite(mean)
-        origin = np.where(far, mean * largest, 0)
+        origin = np.where(far, mean * sizes, 0)
     return origin if far.any() else None
 
 

@@ -14,10 +14,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from eigengame.game.csr_rows import CSRRows, sums_of_rows
-from eigengame.game.rows import SampleRows
+from eigengame.game.rows import DenseRows, SampleRows
 from eigengame.game.sparse_rows import SparseRows
 from eigengame.linalg.library import array_namespace
-from eigengame.linalg.products import full_product, row_product
+from eigengame.linalg.products import full_product, longest_row_sum, row_product
 from eigengame.sharding.placement import ONE_DEVICE, Placement
 from eigengame.solver.certificates.probes import STREAM, draw_probes
 from eigengame.solver.certificates.rounding import unit_roundoff
@@ -37,7 +37,7 @@ class ProbeSums(NamedTuple):
         Unit roundoff of the coarsest precision in which products were computed. It may be coarser than that of the
         arrays: models in float32 and float64 merge to arrays in float64.
     longest : int32
-        Largest number of rows of a batch.
+        Largest number of additions in a row of a sum over the rows of a batch.
     chain : int32
         Largest number of additions in a row: one for each batch of a stream, and one for each level of a tree of
         merges.
@@ -116,6 +116,8 @@ def add_batch(
     own_rows, parts = xp.asarray(xp.count_nonzero(constant)).astype(sums.longest.dtype), 1
     if isinstance(rows, CSRRows):
         own_rows, parts = sums_of_rows(int(own_rows))
+    elif isinstance(rows, DenseRows) and rows.one_device:
+        own_rows = xp.minimum(own_rows, longest_row_sum(rows.values.shape[0]))
     sums = sums._replace(
         largest=xp.maximum(sums.largest, _largest_row(rows)),
         longest=xp.maximum(sums.longest, own_rows),

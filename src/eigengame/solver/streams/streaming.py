@@ -21,6 +21,7 @@ from eigengame.algorithms.in_gram_space import REMEASURED, current_overlaps
 from eigengame.algorithms.remembered import RememberedState
 from eigengame.game.csr_rows import CSRRows
 from eigengame.game.rows import DenseRows
+from eigengame.game.two_part_rows import TwoPartRows
 from eigengame.linalg import offload
 from eigengame.linalg.offload import ON_HOST
 from eigengame.linalg.orthonormal import reorthonormalise, whiten
@@ -28,6 +29,7 @@ from eigengame.linalg.products import full_product
 from eigengame.linalg.quick_jit import quick_jit
 from eigengame.linalg.random_directions import random_orthonormal
 from eigengame.linalg.wide import overlaps_of
+from eigengame.sharding.gather import prefetch
 from eigengame.sharding.placement import ONE_DEVICE, Placement
 from eigengame.solver.passes.host_arrays import on_device, on_host
 from eigengame.solver.passes.passes import Passes
@@ -49,6 +51,7 @@ from eigengame.solver.streams.probe_sums import (
     no_sums,
     no_sums_on_device,
 )
+from eigengame.solver.streams.sampled_start import random_players, state_at_sample
 from eigengame.solver.streams.stream import Snapshot, Stream
 
 TASK = "remembered"
@@ -107,8 +110,12 @@ def play_batch(
     state: RememberedState,
     moments: Moments,
     probes: ProbeSums | None,
+    in_parts: bool = False,
 ) -> tuple[RememberedState, Moments, ProbeSums | None, jax.Array]:
-    """Return state, moments, probes and components after one batch."""
+    """Return state, moments, probes and components after one batch.
+
+    With `in_parts`, dense rows are multiplied with players in two parts of bfloat16.
+    """
     counted = rows
     if game.forget != 1:
         counted, keep = game.fade(rows, moments.weight.dtype)
@@ -119,12 +126,12 @@ def play_batch(
     moments = merge_moments(moments, own)
     if game.forget == 1 and isinstance(rows, DenseRows):
         rows = replace(rows, mean=own.mean)
-    state, _ = game.update(rows, state)
+    state, _ = game.update(TwoPartRows.of(rows) if in_parts else rows, state)
     state = placement.constrain_state(state)
     return state, kept_moments(moments, placement), probes, game.components(state)
 
 
-_step = quick_jit(play_batch, static_argnums=(0, 1))
+_step = quick_jit(play_batch, static_argnums=(0, 1, 6))
 """`play_batch`, compiled once for each shape."""
 
 
@@ -161,6 +168,35 @@ def _after(
     if rows >= max(2 * snapshots[1][0], 1):
         snapshots = (snapshots[1], (rows, components()))
     return Stream(state, moments, rows, snapshots, overlaps, stream.probes)
+
+
+# ---------------------------------------------------------------- long batches on a GPU
+
+
+def _begin_sampled(
+    game: Remembered, k: int, d: int, dtype: Any, seed: int, placement: Placement, probes: int = 0
+) -> Stream:
+    """Return a game without rows, its players drawn on the device."""
+    state = game.empty_state(random_players(game.players_for(k, d), d, seed), k)
+    start = (0, state.memory.players[:k])
+    moments, sums = no_moments(d, dtype, placement), no_sums(probes, d, dtype, seed, placement)
+    return Stream(state, moments, 0, (start, start), probes=sums)
+
+
+def _take_sampled(
+    game: Remembered, stream: Stream, rows: DenseRows, count: int, placement: Placement = ONE_DEVICE
+) -> Stream:
+    """Version of `take` for long batches: players begin at a sample of the first one, and play one round on each."""
+    state = stream.state
+    if not stream.rows:
+        state, sampled = state_at_sample(game, rows, state)
+        snapshot = (sampled, game.components(state))
+        stream = stream._replace(snapshots=(snapshot, snapshot))
+    one_round = replace(game, first_rounds=1)
+    state, moments, probes, components = _step(
+        one_round, placement, rows, state, stream.moments, stream.probes, True
+    )
+    return _after(stream._replace(probes=probes), state, moments, count, lambda: components)
 
 
 # ---------------------------------------------------------------- Gram space with overlaps
@@ -288,6 +324,7 @@ class Mode(NamedTuple):
 MODES: dict[Space, Mode] = {
     "score": Mode(begin, take, lambda stream: stream),
     "gram": Mode(begin, take, lambda stream: stream),
+    "sampled score": Mode(_begin_sampled, _take_sampled, prefetch),
     "gram with overlaps": Mode(
         _begin_with_overlaps,
         take_with_overlaps,
