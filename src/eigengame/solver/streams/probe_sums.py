@@ -56,17 +56,22 @@ class ProbeSums(NamedTuple):
 def no_sums(
     count: int, d: int, dtype: Any, seed: int, placement: Placement = ONE_DEVICE
 ) -> ProbeSums | None:
-    """Return probes without rows; None if their number is 0.
-
-    Probes are rounded to float32 in any precision, so that models in float32 and float64 have the same ones. This
-    changes their norms, and the probabilities of the bounds, by relative amounts of less than 1e-7.
-    """
+    """Return probes without rows; None if their number is 0."""
     if count == 0:
         return None
-    draws = draw_probes(seed, count, d).astype(np.float32).astype(dtype)
-    return _without_rows(
+    draws = rounded_draws(seed, count, d).astype(dtype)
+    return sums_without_rows(
         placement.players(draws), placement.players(np.zeros_like(draws)), placement
     )
+
+
+def rounded_draws(seed: int, count: int, d: int) -> np.ndarray:
+    """Return Gaussian probes (count, d) in float32.
+
+    They are rounded to float32 in any precision, so that models in float32 and float64 have the same ones. This
+    changes their norms, and the probabilities of the bounds, by relative amounts of less than 1e-7.
+    """
+    return draw_probes(seed, count, d).astype(np.float32)
 
 
 def no_sums_on_device(count: int, d: int, dtype: Any, seed: int) -> ProbeSums | None:
@@ -74,7 +79,7 @@ def no_sums_on_device(count: int, d: int, dtype: Any, seed: int) -> ProbeSums | 
     if count == 0:
         return None
     draws = _drawn_on_device(count, d, np.dtype(dtype), seed)
-    return _without_rows(draws, jnp.zeros_like(draws), ONE_DEVICE)
+    return sums_without_rows(draws, jnp.zeros_like(draws), ONE_DEVICE)
 
 
 @partial(jax.jit, static_argnums=(0, 1, 2))
@@ -83,7 +88,7 @@ def _drawn_on_device(count: int, d: int, dtype: Any, seed: int) -> jax.Array:
     return jax.random.normal(jax.random.fold_in(jax.random.key(seed), STREAM), (count, d), dtype)
 
 
-def _without_rows(draws: jax.Array, images: jax.Array, placement: Placement) -> ProbeSums:
+def sums_without_rows(draws: jax.Array, images: jax.Array, placement: Placement) -> ProbeSums:
     """Return probes (r, d) without rows; `images` are zero."""
     dtype = draws.dtype
     return ProbeSums(

@@ -1,7 +1,8 @@
-"""Where the players of a long batch begin: at the equilibrium of a sample of its rows.
+r"""Where the players of a long batch begin: near the components of a sample of its rows.
 
-Rounds on a sample cost little. Players that begin there need one round on the batch itself, where players at random
-need four. A sample has one row of each of many parts of the batch, drawn at random: rows may be in any order.
+Players at random need four rounds on a first batch. These players are multiplied a few times by $M$ of the sample,
+which costs little, and need one round on the batch itself. A sample has one row of each of many parts of the batch,
+drawn at random: rows may be in any order.
 """
 
 from __future__ import annotations
@@ -14,15 +15,18 @@ import numpy as np
 
 from eigengame.algorithms import Remembered
 from eigengame.algorithms.remembered import RememberedState
-from eigengame.game.krylov_round import krylov_round
 from eigengame.game.memory import RememberedRows
 from eigengame.game.rows import DenseRows
 from eigengame.game.two_part_rows import TwoPartRows
-from eigengame.linalg.orthonormal import orthonormalise, reorthonormalise
+from eigengame.linalg.orthonormal import orthonormalise
 from eigengame.linalg.quick_jit import quick_jit
+from eigengame.sharding.placement import ONE_DEVICE
+from eigengame.solver.rows.moments import Moments, no_moments
+from eigengame.solver.streams.probe_sums import ProbeSums, sums_without_rows
+from eigengame.solver.streams.stream import Snapshot
 
-ROUNDS = 4
-"""Rounds on the sample."""
+POWERS = 5
+"""Multiplications by M of the sample. Further ones change the components of the batch by less than the sample does."""
 
 SHARE = 32
 """Rows of a batch for each row of the sample, if there are many rows."""
@@ -41,28 +45,35 @@ def sampled_places(rows: int, players: int) -> np.ndarray:
 
 def state_at_sample(
     game: Remembered, rows: DenseRows, state: RememberedState
-) -> tuple[RememberedState, int]:
-    """Return the state of a game without rows, its players at the equilibrium of a sample, and the sample's size."""
+) -> tuple[RememberedState, Snapshot]:
+    """Return the state of a game without rows, its players near the components of a sample, and a snapshot."""
     places = sampled_places(rows.values.shape[0], len(state.memory.players))
-    players = _played(game.center, rows, state, places)
-    return state._replace(memory=state.memory._replace(players=players)), len(places)
+    players, components = _multiplied(game.center, rows, state, places)
+    state = state._replace(memory=state.memory._replace(players=players))
+    return state, (len(places), components)
 
 
 @partial(quick_jit, static_argnums=0)
-def _played(
+def _multiplied(
     center: bool, rows: DenseRows, state: RememberedState, places: jax.Array
-) -> jax.Array:
-    """Return players (K, d) after the rounds on a sample."""
-    sample = DenseRows(rows.values[places], rows.constant()[places, 0])
-    game = RememberedRows.of(TwoPartRows.of(sample), state.memory, center=center)
+) -> tuple[jax.Array, jax.Array]:
+    """Return orthonormal players (K, d), multiplied by powers of M of a sample, and the first k of them."""
+    chosen = DenseRows(rows.values[places], rows.constant()[places, 0])
+    sample = RememberedRows.of(TwoPartRows.of(chosen), state.memory, center=center)
 
-    def play(_: int, players: jax.Array) -> jax.Array:
-        return reorthonormalise(krylov_round(game, players, game.scores(players))[0])
+    def multiply(_: int, players: jax.Array) -> jax.Array:
+        return orthonormalise(sample.directions(sample.scores(players)))
 
-    return jax.lax.fori_loop(0, ROUNDS, play, state.memory.players)
+    players = jax.lax.fori_loop(0, POWERS, multiply, state.memory.players)
+    return players, players[: state.k]
 
 
-@partial(quick_jit, static_argnums=(0, 1))
-def random_players(count: int, d: int, seed: int) -> jax.Array:
-    """Return random orthonormal players (K, d) in float32, drawn on the device."""
-    return orthonormalise(jax.random.normal(jax.random.key(seed), (count, d), jnp.float32))
+@partial(quick_jit, static_argnums=(0, 1, 2))
+def begun(
+    game: Remembered, k: int, d: int, seed: int, draws: np.ndarray | None
+) -> tuple[RememberedState, Moments, ProbeSums | None]:
+    """Return a game without rows in float32, its players drawn on the device, for these probes (r, d)."""
+    count = game.players_for(k, d)
+    players = orthonormalise(jax.random.normal(jax.random.key(seed), (count, d), jnp.float32))
+    sums = None if draws is None else sums_without_rows(draws, jnp.zeros_like(draws), ONE_DEVICE)
+    return game.empty_state(players, k), no_moments(d, np.float32), sums

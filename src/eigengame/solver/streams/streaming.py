@@ -50,8 +50,9 @@ from eigengame.solver.streams.probe_sums import (
     fade_sums,
     no_sums,
     no_sums_on_device,
+    rounded_draws,
 )
-from eigengame.solver.streams.sampled_start import random_players, state_at_sample
+from eigengame.solver.streams.sampled_start import begun, state_at_sample
 from eigengame.solver.streams.stream import Snapshot, Stream
 
 TASK = "remembered"
@@ -177,9 +178,9 @@ def _begin_sampled(
     game: Remembered, k: int, d: int, dtype: Any, seed: int, placement: Placement, probes: int = 0
 ) -> Stream:
     """Return a game without rows, its players drawn on the device."""
-    state = game.empty_state(random_players(game.players_for(k, d), d, seed), k)
-    start = (0, state.memory.players[:k])
-    moments, sums = no_moments(d, dtype, placement), no_sums(probes, d, dtype, seed, placement)
+    draws = rounded_draws(seed, probes, d).astype(dtype) if probes else None
+    state, moments, sums = begun(game, k, d, seed, draws)
+    start = (0, np.zeros((k, 0), dtype))
     return Stream(state, moments, 0, (start, start), probes=sums)
 
 
@@ -189,8 +190,7 @@ def _take_sampled(
     """Version of `take` for long batches: players begin at a sample of the first one, and play one round on each."""
     state = stream.state
     if not stream.rows:
-        state, sampled = state_at_sample(game, rows, state)
-        snapshot = (sampled, game.components(state))
+        state, snapshot = state_at_sample(game, rows, state)
         stream = stream._replace(snapshots=(snapshot, snapshot))
     one_round = replace(game, first_rounds=1)
     state, moments, probes, components = _step(
