@@ -257,9 +257,8 @@ class Remembered:
         xp = array_namespace(memory.players)
         first = krylov_round(new, memory.players, new.scores(memory.players), memory.strengths)
         most = max(self.first_rounds, self.rounds)
-        if most == 1:
-            return first[0], first[2]
-        rounds = xp.where(memory.weight < new.weight, most, self.rounds)
+        always = most == self.rounds
+        rounds = most if always else xp.where(memory.weight < new.weight, most, self.rounds)
 
         def further(now: tuple[jax.Array, RoundScores, jax.Array]) -> tuple[jax.Array, jax.Array]:
             players, scores, strengths = now
@@ -276,6 +275,8 @@ class Remembered:
             players, _, strengths = fori_loop(1, rounds, play, start)
             return reorthonormalise(players), strengths
 
+        if always:
+            return further(first) if most > 1 else (first[0], first[2])
         return cond(rounds > 1, further, lambda now: (now[0], now[2]), first)
 
     def _in_gram_space(self, rows: DenseRows, players: jax.Array) -> bool:

@@ -45,10 +45,11 @@ class TwoPartRows(SampleRows):
         chunk = -(-m // -(-m // LONGEST_CHUNK))
         missing = -m % chunk
         values = jnp.pad(rows.values, [(0, missing), (0, 0)])
-        high, low = parts_of(values)
         exact = values.dtype == jnp.bfloat16
+        # The barrier keeps XLA from splitting the rows again for each product.
+        parts = lax.optimization_barrier((values,) if exact else parts_of(values))
         roots = jnp.pad(rows.constant()[:, 0], (0, missing))
-        return cls(high, None if exact else low, roots, rows.mean)
+        return cls(parts[0], None if exact else parts[1], roots, rows.mean)
 
     @property
     def width(self) -> int:

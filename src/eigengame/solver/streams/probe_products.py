@@ -5,8 +5,8 @@ They are summed in float64 over blocks of features, so that arrays of any width 
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.linalg import eigh
 
+from eigengame.linalg.quick_jit import quick_jit
 from eigengame.metrics import angular_error
 from eigengame.sharding.gather import gather
 from eigengame.solver.certificates.rounding import probe_errors
@@ -21,7 +22,7 @@ from eigengame.solver.passes.float64_products import orthonormal
 from eigengame.solver.planning.memory import CERTIFIED_FEATURES
 from eigengame.solver.streams.stream import Stream
 
-LARGE = 2**25
+LARGE = 2**18
 """Size from which arrays on a device with memory of its own are multiplied there."""
 
 
@@ -121,14 +122,34 @@ class _Arrays(NamedTuple):
         arrays = (players, *stream.probes[:2], stream.moments.mean, stream.moments.scatter)
         stay = there and players.size + 2 * stream.probes.draws.size > LARGE
         found = cls(*(one if stay else gather(one) for one in arrays))
-        # One block is converted once, for all looks at it.
-        return next(found.blocks()) if players.shape[1] <= CERTIFIED_FEATURES else found
+        # One block on the host is converted once, for all looks at it.
+        once = not stay and players.shape[1] <= CERTIFIED_FEATURES
+        return found.in_float64() if once else found
 
-    def blocks(self) -> Iterator[_Arrays]:
-        """Iterate over blocks of features, in float64."""
-        for begin in range(0, self.players.shape[1], CERTIFIED_FEATURES):
-            own = slice(begin, begin + CERTIFIED_FEATURES)
-            yield _Arrays(*(one[..., own].astype(np.float64, copy=False) for one in self))
+    def in_float64(self) -> _Arrays:
+        """Return the arrays in float64."""
+        return _Arrays(*(one.astype(np.float64, copy=False) for one in self))
+
+    def summed(self, look: Callable[..., tuple[Any, ...]], *more: Any) -> list[np.ndarray]:
+        """Return the sums over blocks of features of what a function of the arrays in float64 returns."""
+        d, totals = self.players.shape[1], None
+        for begin in range(0, d, CERTIFIED_FEATURES):
+            whole, own = d <= CERTIFIED_FEATURES, slice(begin, begin + CERTIFIED_FEATURES)
+            block = self if whole else _Arrays(*(one[..., own] for one in self))
+            if isinstance(block.players, np.ndarray):
+                parts = look(block.in_float64(), *more)
+            else:
+                parts = _looked(look, block, *more)
+            found = [np.asarray(one) for one in parts]
+            totals = found if totals is None else list(map(np.add, totals, found))
+        assert totals is not None
+        return totals
+
+
+@partial(quick_jit, static_argnums=0)
+def _looked(look: Callable[..., tuple[Any, ...]], block: _Arrays, *more: Any) -> tuple[Any, ...]:
+    """Return what a function of the arrays in float64 returns, compiled for arrays on a device."""
+    return look(block.in_float64(), *more)
 
 
 def _with_orthonormal_players(stream: Stream) -> tuple[_Arrays, np.ndarray, np.ndarray]:
@@ -149,7 +170,7 @@ def _orthonormal(arrays: _Arrays) -> tuple[np.ndarray | None, np.ndarray]:
 
     It is None if they are too far from that.
     """
-    overlaps = np.asarray(sum(_product(one.players, one.players) for one in arrays.blocks()))
+    (overlaps,) = arrays.summed(_overlaps)
     sizes, axes = eigh(overlaps)
     if not sizes[0] > 0.5 * sizes[-1]:
         return None, np.zeros(len(sizes))
@@ -161,16 +182,9 @@ def _orthonormal(arrays: _Arrays) -> tuple[np.ndarray | None, np.ndarray]:
 def _products(stream: Stream, arrays: _Arrays, turn: np.ndarray, tilt: np.ndarray) -> ProbeProducts:
     """Return the small matrices, by three more looks at the arrays."""
     along, error = _errors(stream, arrays, turn)
-    given = _summed(
-        (_product(one.draws, one.players), _product(one.images, one.players))
-        for one in arrays.blocks()
-    )
-    shares, inside = (np.asarray(one) @ turn.T for one in given)
-    outside: Any = 0.0
-    for one in arrays.blocks():
-        rest = one.images - (inside @ turn) @ one.players
-        outside = outside + _product(rest, rest)
-    sizes, axes = eigh(np.asarray(outside))
+    shares, inside = (one @ turn.T for one in arrays.summed(_shares))
+    (outside,) = arrays.summed(_outside, inside @ turn)
+    sizes, axes = eigh(outside)
     root = axes * np.sqrt(np.maximum(sizes, 0))
     return ProbeProducts(shares, inside, root, along, error, tilt)
 
@@ -188,22 +202,10 @@ def _errors(
     `strengths` (K,) are by default those of the stream. With `centred`, the mean is one more feature of each
     player, instead of a part of its variance (`with_errors_of`).
     """
-    weight, feature = float(stream.moments.weight), 0.0
-    parts = []
-    for one in arrays.blocks():
-        columns = one.scatter + weight * one.mean**2
-        players = turn @ one.players
-        parts.append(
-            (
-                (one.draws * one.images).sum(axis=1),
-                (one.draws**2).sum(axis=1),
-                players @ one.mean,
-                players**2 @ columns,
-                columns.sum(),
-            )
-        )
-        feature = max(feature, float(columns.max()))
-    values, lengths2, mean, columns, trace = map(np.asarray, _summed(parts))
+    weight = float(stream.moments.weight)
+    values, lengths2, mean, columns = arrays.summed(_sums_for_errors, weight, turn)
+    scatter, centre = (gather(one).astype(np.float64) for one in (arrays.scatter, arrays.mean))
+    features = scatter + weight * centre**2
     probes, strengths = stream.probes, _strengths(stream) if strengths is None else strengths
     assert probes is not None
     means = weight * mean**2
@@ -217,8 +219,8 @@ def _errors(
         values,
         rows=stream.rows,
         width=arrays.players.shape[1],
-        trace=float(trace),
-        feature=feature,
+        trace=float(features.sum()),
+        feature=float(features.max()),
         largest=float(probes.largest),
         longest=int(probes.longest),
         batches=int(stream.state.step),
@@ -232,9 +234,32 @@ def _strengths(stream: Stream) -> np.ndarray:
     return gather(stream.state.memory.strengths).astype(np.float64)
 
 
-def _summed(parts: Iterable[tuple[Any, ...]]) -> tuple[Any, ...]:
-    """Return the sums of the parts of all blocks."""
-    return functools.reduce(lambda a, b: tuple(x + y for x, y in zip(a, b, strict=True)), parts)
+def _overlaps(one: _Arrays) -> tuple[Any]:
+    """Return the inner products (K, K) of the players."""
+    return (_product(one.players, one.players),)
+
+
+def _shares(one: _Arrays) -> tuple[Any, Any]:
+    """Return the inner products (r, K) of probes and players, and of images and players."""
+    return _product(one.draws, one.players), _product(one.images, one.players)
+
+
+def _outside(one: _Arrays, inside: Any) -> tuple[Any]:
+    """Return the inner products (r, r) of the images without a combination (r, K) of the players."""
+    rest = one.images - _product(inside, one.players.T)
+    return (_product(rest, rest),)
+
+
+def _sums_for_errors(one: _Arrays, weight: float, turn: Any) -> tuple[Any, ...]:
+    """Return the sums of `_errors` over features, for players that are made orthonormal by a matrix (K, K)."""
+    players = _product(turn, one.players.T)
+    columns = one.scatter + weight * one.mean**2
+    return (
+        (one.draws * one.images).sum(axis=1),
+        (one.draws**2).sum(axis=1),
+        _product(one.mean[None, :], players)[0],
+        _product(columns[None, :], players**2)[0],
+    )
 
 
 def _product(left: Any, right: Any) -> Any:

@@ -55,6 +55,9 @@ from eigengame.solver.streams.probe_sums import (
 from eigengame.solver.streams.sampled_start import begun, state_at_sample
 from eigengame.solver.streams.stream import Snapshot, Stream
 
+SAMPLED_ROUNDS = 2
+"""Least number of rounds on a long batch. A round costs less than the probes there, and divides errors by five."""
+
 TASK = "remembered"
 """Name of the pass, for progress."""
 
@@ -187,14 +190,14 @@ def _begin_sampled(
 def _take_sampled(
     game: Remembered, stream: Stream, rows: DenseRows, count: int, placement: Placement = ONE_DEVICE
 ) -> Stream:
-    """Version of `take` for long batches: players begin at a sample of the first one, and play one round on each."""
+    """Version of `take` for long batches: players begin at a sample of the first one."""
     state = stream.state
     if not stream.rows:
         state, snapshot = state_at_sample(game, rows, state)
         stream = stream._replace(snapshots=(snapshot, snapshot))
-    one_round = replace(game, first_rounds=1)
+    equal_rounds = replace(game, rounds=max(game.rounds, SAMPLED_ROUNDS), first_rounds=1)
     state, moments, probes, components = _step(
-        one_round, placement, rows, state, stream.moments, stream.probes, True
+        equal_rounds, placement, rows, state, stream.moments, stream.probes, True
     )
     return _after(stream._replace(probes=probes), state, moments, count, lambda: components)
 
