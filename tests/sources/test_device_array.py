@@ -12,7 +12,7 @@ import pytest
 
 from eigengame import as_source
 from eigengame.metrics import angular_error
-from eigengame.solver.planning.batch_size import DEVICE_BATCHES
+from eigengame.solver.planning import batch_size
 from eigengame.solver.planning.make_plan import make_plan
 from eigengame.solver.planning.options import Options
 from eigengame.solver.planning.problem import Problem
@@ -72,13 +72,31 @@ def test_numbers_that_are_not_finite_are_named_by_their_place():
         game_pca(K).fit(DeviceArray(jnp.asarray(rows)))
 
 
-def test_batches_are_large_but_not_the_whole():
-    plan = make_plan(Problem(DeviceArray(jnp.zeros((100_000, D))), Options()), K, rows=100_000)
-    assert -(-100_000 // plan.batch) == DEVICE_BATCHES
-    few = make_plan(Problem(DeviceArray(jnp.zeros((2000, D))), Options()), K, rows=2000)
-    assert few.batch == 1000
-    host = make_plan(Problem(as_source(np.zeros((100_000, D))), Options()), K, rows=100_000)
-    assert host.batch <= 4096
+def planned_batch(source, rows=100_000, **options):
+    return make_plan(Problem(source, Options(), **options), K, rows=rows).batch
+
+
+def test_an_array_that_fits_is_one_batch_and_others_are_few(monkeypatch):
+    there = DeviceArray(jnp.zeros((100_000, D), jnp.float32))
+    assert planned_batch(there) == 100_000
+    assert planned_batch(as_source(np.zeros((100_000, D)))) <= 4096
+    monkeypatch.setattr(batch_size, "device_bytes", lambda: 2**30)
+    for free in (2**30, 2**26, 2**24):
+        monkeypatch.setattr(batch_size, "available", lambda free=free: free)
+        batch = planned_batch(there)
+        assert 4 * D * batch <= batch_size.DEVICE_SHARE * free
+        assert batch % 8 == 0
+    assert batch < 100_000
+    assert planned_batch(there, algorithm="oja") <= 100_000 // batch_size.LEAST_BATCHES + 8
+
+
+def test_the_whole_array_is_read_without_a_copy():
+    there = DeviceArray(jnp.asarray(data()))
+    assert there.read(0, N) is there.data
+    assert there.read(0, N - 1) is not there.data
+    wide = there.in_float64().read(0, N)
+    assert wide.dtype == np.float64
+    np.testing.assert_array_equal(np.asarray(wide), data().astype(float))
 
 
 def test_arrays_of_a_cpu_are_read_on_the_host(monkeypatch):

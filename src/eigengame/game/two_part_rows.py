@@ -18,6 +18,10 @@ from eigengame.game.rows import DenseRows, SampleRows
 from eigengame.linalg.products import LONGEST_CHUNK, row_product
 
 
+UNIT = 64
+"""Rows of a chunk are a multiple of this: otherwise XLA copies them, padded, for each product."""
+
+
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class TwoPartRows(SampleRows):
@@ -26,7 +30,7 @@ class TwoPartRows(SampleRows):
     Parameters
     ----------
     high, low : arrays of shape (m, d)
-        Parts of $Z$ in bfloat16, m a multiple of the length of a chunk; `low` is None if the first part is exact.
+        Parts of $Z$ in bfloat16, in chunks of equal length; `low` is None if the first part is exact.
     roots : array of shape (m,)
         Roots of the weights; 0 for rows of padding.
     mean : array of shape (d,), optional
@@ -42,7 +46,7 @@ class TwoPartRows(SampleRows):
     def of(cls, rows: DenseRows) -> TwoPartRows:
         """Split dense rows, padded with rows of weight 0 to whole chunks."""
         m = rows.values.shape[0]
-        chunk = -(-m // -(-m // LONGEST_CHUNK))
+        chunk = -(-m // -(-m // LONGEST_CHUNK) // UNIT) * UNIT
         missing = -m % chunk
         values = jnp.pad(rows.values, [(0, missing), (0, 0)])
         exact = values.dtype == jnp.bfloat16
@@ -105,6 +109,7 @@ def _over_chunks(left: jax.Array, right: jax.Array) -> jax.Array:
     """
     m = left.shape[0]
     count = -(-m // LONGEST_CHUNK)
+    assert m % count == 0
     one, other = (part.reshape(count, m // count, -1) for part in (left, right))
     chunks = jnp.einsum("cmk,cml->ckl", one, other, preferred_element_type=jnp.float32)
     return jnp.sum(chunks, axis=0)

@@ -62,7 +62,7 @@ class Batches:
     frame : Frame
         Origin and unit of the rows. Sparse rows have no origin.
     ahead : int
-        Batches to read ahead; sources in memory are not read ahead.
+        Batches to read ahead. Arrays in the memory of a CPU are not read ahead.
     placement : Placement
         Devices of the batches. A mesh may need further padding.
     raw : bool
@@ -119,7 +119,9 @@ class Batches:
     def __call__(self, start: int = 0) -> Iterator[Batch]:
         """Iterate over the batches of one pass, beginning at row `start`."""
         made = (self._batch(*one) for one in self._blocks(start))
-        return read_ahead(made, self.ahead) if self.ahead and self.source.slow else made
+        # Also for transfers to a device with memory of its own: updates block this thread.
+        waits = self.source.slow or transferred(self.source)
+        return read_ahead(made, self.ahead) if self.ahead and waits else made
 
     def first(self) -> Any:
         """Return the first batch."""
@@ -322,6 +324,11 @@ class Batches:
         return filled
 
 
+def transferred(source: Source) -> bool:
+    """Return whether rows of the host are transferred to a device with memory of its own."""
+    return not source.on_device and jax.default_backend() != "cpu"
+
+
 def batches_in_memory(source: Source, dtype: Any, *, copied: bool) -> int:
     """Return the number of batches that are in memory at a time.
 
@@ -330,6 +337,8 @@ def batches_in_memory(source: Source, dtype: Any, *, copied: bool) -> int:
     """
     if source.on_device:
         return DEVICE_BUFFERS
+    if transferred(source):
+        return 2 + AHEAD
     if source.views and not copied and source.dtype == dtype:
         return 1 if source.slow else 2
     return 2 + (AHEAD if source.slow else 0)
