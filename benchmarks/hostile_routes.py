@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import jax.numpy as jnp
 import numpy as np
 from scipy import sparse
 from threadpoolctl import threadpool_limits
@@ -28,12 +29,14 @@ from benchmarks.hostile_claims import Claim, Route, claim, estimator, tolerance
 from benchmarks.hostile_problems import Problem
 from benchmarks.hostile_streams import STREAM_ROUTES
 from eigengame.estimator import pca
+from eigengame.sharding.placement import Placement
 from eigengame.solver.lanczos import dense_problem, lanczos
 from eigengame.solver.planning import make_plan, routes
 from eigengame.solver.planning.plan import COARSE
 from eigengame.solver.refinement import refine
 from eigengame.solver.refinement.float32_products import measurable
 from eigengame.solver.refinement.goal import Goal
+from eigengame.sources.device_array import DeviceArray
 
 MOST_INNER_PRODUCTS = 1200
 """Largest number of rows whose inner products are solved."""
@@ -169,6 +172,43 @@ def by_measured_products(problem: Problem) -> list[Claim]:
         ]
 
 
+def by_samples(problem: Problem) -> list[Claim]:
+    """Play long batches from a sample of the first one, in one pass."""
+    return _from_samples(problem)
+
+
+def by_refined_samples(problem: Problem) -> list[Claim]:
+    """Play long batches from a sample of the first one, and refine the components."""
+    return _from_samples(problem, tol=tolerance(problem))
+
+
+def _from_samples(problem: Problem, **options: Any) -> list[Claim]:
+    """Return the claims of the mode for long batches on a GPU, on a CPU and with batches of any length.
+
+    Rows in float32 are an array on the device, others are converted on the host. One fit has a single batch, and
+    the others have several.
+    """
+    rows = problem.rows
+    data = DeviceArray(jnp.asarray(rows)) if rows.dtype == np.float32 else rows
+    fit = partial(estimator, problem, dtype="float32", **options)
+    with (
+        mock.patch.object(pca, "SMALL", 0),
+        mock.patch.object(make_plan, "_sampled", _always_sampled),
+    ):
+        return [
+            claim("plain", fit(batch_size=len(rows)).fit(data)),
+            claim("plain", fit().fit(data)),
+            claim("uncentred", fit(batch_size=len(rows), center=False).fit(data)),
+            claim("weighted", fit().fit(data, sample_weight=problem.weights)),
+        ]
+
+
+def _always_sampled(problem: Any, batch: int, players: int, placement: Placement) -> bool:
+    """Version of `make_plan._sampled` for any device and any length of batches."""
+    options, alone = problem.options, placement.mesh is None and not problem.source.sparse
+    return alone and np.dtype(options.dtype) == np.float32 and options.forget == 1
+
+
 def by_weights(problem: Problem) -> list[Claim]:
     pca = estimator(problem, tol=tolerance(problem))
     return [claim("weighted", pca.fit(problem.rows, sample_weight=problem.weights))]
@@ -244,6 +284,8 @@ ROUTES: dict[str, Route] = {
     "sparse-one-pass": sparse_in_one_pass,
     "lanczos": by_lanczos,
     "measured-products": by_measured_products,
+    "sampled": by_samples,
+    "sampled-refined": by_refined_samples,
     "weights": by_weights,
     "weights-one-pass": weights_in_one_pass,
     "weights-exact": weights_solved_exactly,

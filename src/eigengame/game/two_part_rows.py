@@ -1,9 +1,9 @@
 r"""Rows as the sum of two arrays of bfloat16, so that tensor cores multiply them with players.
 
 A float32 is split into its first eight bits and the next eight. So are players and scores; of the four products the
-one of both second parts is omitted. The relative error of a product is about $2^{-17}$, and errors of different rows
-are independent. That is accurate enough to find players, several times as fast as float32 on a GPU, and far more
-accurate than TF32. Nothing that a certificate depends on is computed in this way: probes and moments are not.
+one of both second parts is omitted. The relative error of a product is about $2^{-17}$, and errors of different
+rows are independent. That is accurate enough to find players, several times as fast as float32 on a GPU, and far
+more accurate than TF32. Nothing that a certificate depends on is computed in this way: probes and moments are not.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from jax import lax
 
 from eigengame.game.rows import DenseRows, SampleRows
 from eigengame.linalg.products import LONGEST_CHUNK, row_product
-
 
 UNIT = 64
 """Rows of a chunk are a multiple of this: otherwise XLA copies them, padded, for each product."""

@@ -10,7 +10,6 @@ from typing import Any
 import jax
 import numpy as np
 
-
 PREFETCHED = 2**22
 """Largest size of an array that is transferred before it is needed."""
 

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky, eigh
 
+from eigengame.linalg.library import array_namespace
+from eigengame.linalg.products import full_product
+from eigengame.linalg.quick_jit import quick_jit
 from eigengame.solver.certificates.rounding import OPERATIONS, UNIT, gamma
 
 
@@ -22,7 +28,7 @@ def largest_eigenvectors(matrix: np.ndarray, count: int) -> tuple[np.ndarray, np
     """
     n = len(matrix)
     if jax.default_backend() != "cpu":
-        values, vectors = (np.asarray(one) for one in _eigh_there(matrix, min(count, n)))
+        values, vectors = map(np.asarray, _eigh_there(matrix, min(count, n)))
         return values, vectors
     values, vectors = eigh(matrix, subset_by_index=(max(n - count, 0), n - 1))
     return values[::-1], np.ascontiguousarray(vectors.T[::-1])
@@ -57,33 +63,48 @@ def bound_outside(
         Bound on the spectral norm of the error of the matrix.
     """
     n, count = len(matrix), len(values)
-    rest = matrix - (vectors.T * values) @ vectors
     size = float(np.linalg.norm(matrix))
     uneven = float(np.linalg.norm(vectors @ vectors.T - np.eye(count))) + count * gamma(n)
     apart = 3 * float(np.linalg.norm(residuals)) + 2 * uneven * float(values.max(initial=0))
     apart += gamma(count + OPERATIONS) * (float(values.sum()) + size)
     slack = max(apart + error + UNIT * size, np.finfo(float).tiny)
+    exists = _factor_on_host if jax.default_backend() == "cpu" else _factor_there
     while True:
         bound = max(following, 0.0) + slack
-        if _has_factor(bound * np.eye(n) - rest):
+        if exists(matrix, values, vectors, bound):
             # Twice: the trace of the rest may be negative, as that of a matrix in float32 whose error was measured.
             return bound * (1 + 2 * n * gamma(n + 2)) + apart + error
         slack *= 4
 
 
-def _has_factor(matrix: np.ndarray) -> bool:
-    """Return whether a Cholesky factor exists."""
-    if jax.default_backend() != "cpu":
-        # The factor is NaN where there is none.
-        return bool(jnp.isfinite(jnp.linalg.cholesky(jnp.asarray(matrix))).all())
+def _factor_on_host(
+    matrix: np.ndarray, values: np.ndarray, vectors: np.ndarray, bound: float
+) -> bool:
+    """Return whether a matrix without some eigenvectors is below a bound: whether a Cholesky factor exists."""
     try:
-        cholesky(matrix, check_finite=False, overwrite_a=True)
+        cholesky(_below(matrix, values, vectors, bound), check_finite=False, overwrite_a=True)
     except LinAlgError:
         return False
     return True
 
 
-def _eigh_there(matrix: np.ndarray, count: int) -> tuple[jax.Array, jax.Array]:
+@quick_jit
+def _factor_there(
+    matrix: jax.Array, values: jax.Array, vectors: jax.Array, bound: float
+) -> jax.Array:
+    """Version of `_factor_on_host` on the device, where the factor is NaN if there is none."""
+    return jnp.isfinite(jnp.linalg.cholesky(_below(matrix, values, vectors, bound))).all()
+
+
+def _below(matrix: Any, values: Any, vectors: Any, bound: float) -> Any:
+    """Return how far a matrix without some eigenvectors is below a bound."""
+    xp = array_namespace(matrix)
+    rest = matrix - full_product(vectors.T * values, vectors)
+    return bound * xp.eye(len(matrix), dtype=matrix.dtype) - rest
+
+
+@partial(quick_jit, static_argnums=1)
+def _eigh_there(matrix: jax.Array, count: int) -> tuple[jax.Array, jax.Array]:
     """Version of `largest_eigenvectors` on the device. Only the vectors that are asked for are transferred."""
-    values, vectors = jnp.linalg.eigh(jnp.asarray(matrix))
+    values, vectors = jnp.linalg.eigh(matrix)
     return values[::-1][:count], vectors[:, ::-1][:, :count].T

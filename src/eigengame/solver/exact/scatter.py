@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from eigengame._system.blas_threads import threads_for
@@ -95,7 +94,7 @@ def accumulate_scatter(passes: Passes, *, center: bool) -> Scatter:
             start: Any = (np.zeros((d, d)), Moments(*none), 0, 0)
             matrix, moments, rows, batches = exact.fold(_add_on_host, start, task="covariance")
         else:
-            zero = place.square(jnp.zeros((d, d)))
+            zero = place.square(np.zeros((d, d)))
             start = (zero, no_moments(d, np.float64, place), 0, 0)
             total, moments, rows, batches = exact.fold(_add, start, task="covariance")
             matrix = np.asarray(place.gathered(total, d, d))

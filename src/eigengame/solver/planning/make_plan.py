@@ -22,7 +22,6 @@ from eigengame.solver.rows.batches import batches_in_memory
 from eigengame.solver.rows.frame import Frame, frame_of
 from eigengame.solver.rows.ragged import LEAST_ROWS, shared_size
 
-
 LONG_BATCHES = 64
 """Rows of a batch for each player from which players begin at a sample of them."""
 
@@ -93,7 +92,7 @@ def make_plan(
     space: Space = CARRIED if carried else "score"
     if not carried and not source.sparse and cheaper_in_gram_space(batch, players, d):
         space = "gram"
-    if space == "score" and _sampled(problem, batch, players, placement):
+    if space == "score" and not remote and _sampled(problem, batch, players, placement):
         space = "sampled score"
     probes = _probes(options, route, players, d, carried=carried)
     plan = Plan(

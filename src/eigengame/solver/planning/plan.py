@@ -23,12 +23,16 @@ COARSE = 1e-3
 MOST_COARSE = 64
 """Largest number of components for which float32 is tried on a CPU: gaps between later ones are small."""
 
+REFINED_ROUNDS = 2
+"""Rounds on long batches if further passes follow: the second one costs less than a pass, and often saves one."""
+
 Space = Literal["score", "sampled score", "gram", "gram with overlaps", "gram on the host"]
 """Space in which the remembered game plays a batch.
 
-"sampled score" is for long batches on a GPU: players begin at a sample of the first one, and products with them are
-in two parts of bfloat16. It, "score" and "gram" measure the inner products of players at each update. "gram with overlaps" carries them along,
-for kernels on one device; "gram on the host" does so with players in host memory, one block of features at a time.
+"sampled score" is for long batches on a GPU: players begin at a sample of the first one, and their products are in
+two parts of bfloat16. It, "score" and "gram" measure the inner products of players at each update. "gram with
+overlaps" carries them along, for kernels on one device; "gram on the host" does so with players in host memory, one
+block of features at a time.
 """
 
 CARRIED: Space = "gram with overlaps"
@@ -78,7 +82,10 @@ class Plan:
 
     def game(self) -> Remembered:
         """Return the remembered game of this plan."""
-        return self.options.game("score" if "score" in self.space else "gram")
+        game = self.options.game("score" if "score" in self.space else "gram")
+        if self.space == "sampled score" and self.options.passes > 1:
+            return replace(game, rounds=max(game.rounds, REFINED_ROUNDS))
+        return game
 
     def with_components(self, k: int, d: int) -> Plan:
         """Return the plan for another number of components of d features, with the same batches."""

@@ -168,7 +168,8 @@ def frame_of(
     low, high, mean, deviation = np.asarray(found, np.float64)
     origin = None
     if center and not small:
-        origin = _far_mean(*map(of_all, (mean, deviation, np.maximum(high, -low))), limit)
+        sizes = np.maximum(high, -low)
+        origin = _far_mean(of_all(mean), of_all(deviation), of_all(sizes), limit)
     if origin is not None and source.shifts:
         # Differences of numbers of equal size are exact in half precision.
         origin = origin.astype(source.dtype).astype(np.float64)

@@ -22,7 +22,7 @@ from eigengame.solver.passes.float64_products import orthonormal
 from eigengame.solver.planning.memory import CERTIFIED_FEATURES
 from eigengame.solver.streams.stream import Stream
 
-LARGE = 2**18
+LARGE = 2**17
 """Size from which arrays on a device with memory of its own are multiplied there."""
 
 

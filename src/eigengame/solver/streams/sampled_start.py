@@ -26,7 +26,7 @@ from eigengame.solver.streams.probe_sums import ProbeSums, sums_without_rows
 from eigengame.solver.streams.stream import Snapshot
 
 POWERS = 5
-"""Multiplications by M of the sample. Further ones change the components of the batch by less than the sample does."""
+"""Multiplications by M of the sample. Further ones change the components by less than its randomness does."""
 
 SHARE = 32
 """Rows of a batch for each row of the sample, if there are many rows."""
@@ -70,7 +70,7 @@ def _multiplied(
 
 @partial(quick_jit, static_argnums=(0, 1, 2))
 def begun(
-    game: Remembered, k: int, d: int, seed: int, draws: np.ndarray | None
+    game: Remembered, k: int, d: int, seed: int, draws: jax.Array | None
 ) -> tuple[RememberedState, Moments, ProbeSums | None]:
     """Return a game without rows in float32, its players drawn on the device, for these probes (r, d)."""
     count = game.players_for(k, d)

@@ -55,9 +55,6 @@ from eigengame.solver.streams.probe_sums import (
 from eigengame.solver.streams.sampled_start import begun, state_at_sample
 from eigengame.solver.streams.stream import Snapshot, Stream
 
-SAMPLED_ROUNDS = 2
-"""Least number of rounds on a long batch. A round costs less than the probes there, and divides errors by five."""
-
 TASK = "remembered"
 """Name of the pass, for progress."""
 
@@ -195,9 +192,8 @@ def _take_sampled(
     if not stream.rows:
         state, snapshot = state_at_sample(game, rows, state)
         stream = stream._replace(snapshots=(snapshot, snapshot))
-    equal_rounds = replace(game, rounds=max(game.rounds, SAMPLED_ROUNDS), first_rounds=1)
     state, moments, probes, components = _step(
-        equal_rounds, placement, rows, state, stream.moments, stream.probes, True
+        replace(game, first_rounds=1), placement, rows, state, stream.moments, stream.probes, True
     )
     return _after(stream._replace(probes=probes), state, moments, count, lambda: components)
 
