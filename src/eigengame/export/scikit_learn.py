@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.decomposition import PCA
+
+if TYPE_CHECKING:
+    from sklearn.decomposition import PCA
 
 
 def to_sklearn(estimator: Any) -> PCA:
@@ -14,6 +16,8 @@ def to_sklearn(estimator: Any) -> PCA:
     Raises ValueError if its whitening would give other scores: scikit-learn does not divide by deviations below the
     rounding error of the dtype.
     """
+    from sklearn.decomposition import PCA  # it takes a tenth of a second to import
+
     deviations = np.sqrt(estimator.explained_variance_)
     least = np.finfo(deviations.dtype).eps
     if estimator.whiten and (deviations < least).any():

@@ -48,6 +48,20 @@ def long_product(left: jax.Array, right: jax.Array) -> jax.Array:
     return jnp.sum(chunks, axis=0) + full_product(left[:, whole:], right[:, whole:].T)
 
 
+def row_squares(values: jax.Array) -> jax.Array:
+    """Return the sum of squares of each row (m,), in at least float32.
+
+    Few wide rows are summed in chunks of features: a GPU uses few of its processors for a few long sums.
+    """
+    m, d = values.shape
+    wide = values.astype(jnp.promote_types(values.dtype, jnp.float32))
+    count = math.gcd(d, CHUNKS)
+    if d < LONG or count < 64:
+        return jnp.sum(jnp.square(wide), axis=1)
+    chunks = jnp.sum(jnp.square(wide.reshape(m, count, d // count)), axis=2)
+    return jnp.sum(chunks, axis=1)
+
+
 LONG_BATCH = 2**11
 """Number of rows from which sums over rows are computed in chunks on a GPU."""
 

@@ -132,7 +132,9 @@ class Source(abc.ABC):
     uncentered : bool
         Whether the second moment of the rows about zero is meant, so that fits with ``center=True`` are refused.
     shifts : bool
-        Whether the source rounds numbers to half precision, and can subtract an origin before it does (`about`).
+        Whether numbers are in half precision, and the source can subtract an origin before they are (`about`).
+    rounds : bool
+        Whether the source itself rounds some of them to half precision.
     """
 
     name: str = "data"
@@ -157,6 +159,7 @@ class Source(abc.ABC):
     layers: Layers | None = None
     uncentered: bool = False
     shifts: bool = False
+    rounds: bool = False
 
     @abc.abstractmethod
     def blocks(self, start: int, size: int) -> Iterator[Block]:

@@ -97,10 +97,15 @@ def refuse_nonfinite_rows(source: Source, values: jax.Array, begin: int) -> None
     """
     row, column, found = (one.item() for one in _first_nonfinite(values))
     if not np.isfinite(found):
+        place = f"{source.name}: {source.describe_feature(column)} is {found} in row {begin + row}"
+        if source.views:
+            raise ValueError(
+                f"{place}: remove such rows or replace such numbers, or give the array on the host, as "
+                "prepare(X, missing='mean')."
+            )
         raise ValueError(
-            f"{source.name}: {source.describe_feature(column)} is {found} in row {begin + row}: check the "
-            'network and its input, use dtype="float32" if half precision overflows, or leave such rows out with '
-            'nonfinite="skip".'
+            f'{place}: check the network and its input, use dtype="float32" if half precision overflows, or leave '
+            'such rows out with nonfinite="skip".'
         )
 
 

@@ -161,7 +161,7 @@ def frame_of(
         # Only the largest number is needed: wide rows stay on the device.
         return Frame(None, _unit(np.asarray(float(jnp.abs(values).max())), dtype))
     small = source.dtype.kind in "ui" and source.dtype.itemsize == 1
-    limit = FAR_IN_HALF if source.shifts else FAR
+    limit = FAR_IN_HALF if source.rounds else FAR
     # Rows on a device stay there: only a few numbers of each feature are transferred.
     compute = _figures_there if source.on_device else _figures
     found = compute(values if source.on_device else np.asarray(values, np.float64), not small)

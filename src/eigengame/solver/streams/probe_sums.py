@@ -17,7 +17,12 @@ from eigengame.game.csr_rows import CSRRows, sums_of_rows
 from eigengame.game.rows import DenseRows, SampleRows
 from eigengame.game.sparse_rows import SparseRows
 from eigengame.linalg.library import array_namespace
-from eigengame.linalg.products import full_product, longest_row_sum, row_product
+from eigengame.linalg.products import (
+    full_product,
+    longest_row_sum,
+    row_product,
+    row_squares,
+)
 from eigengame.sharding.placement import ONE_DEVICE, Placement
 from eigengame.solver.certificates.probes import STREAM, draw_probes
 from eigengame.solver.certificates.rounding import unit_roundoff
@@ -197,6 +202,4 @@ def _largest_row(rows: SampleRows) -> jax.Array:
     if isinstance(rows, SparseRows):
         squares = rows.weights[rows.row] * jnp.square(rows.entries)
         return jnp.max(jax.ops.segment_sum(squares, rows.row, rows.weights.shape[0]))
-    values = rows.dense()
-    wide = jnp.promote_types(values.dtype, jnp.float32)
-    return jnp.max(jnp.sum(jnp.square(values.astype(wide)), axis=1))
+    return jnp.max(row_squares(rows.dense()))

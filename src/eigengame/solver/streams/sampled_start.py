@@ -18,7 +18,7 @@ from eigengame.algorithms.remembered import RememberedState
 from eigengame.game.memory import RememberedRows
 from eigengame.game.rows import DenseRows
 from eigengame.game.two_part_rows import TwoPartRows
-from eigengame.linalg.orthonormal import orthonormalise
+from eigengame.linalg.orthonormal import orthonormalise, reorthonormalise
 from eigengame.linalg.quick_jit import quick_jit
 from eigengame.sharding.placement import ONE_DEVICE
 from eigengame.solver.rows.moments import Moments, no_moments
@@ -27,6 +27,10 @@ from eigengame.solver.streams.stream import Snapshot
 
 POWERS = 5
 """Multiplications by M of the sample. Further ones change the components by less than its randomness does."""
+
+MIXED = 2.0**-6
+"""Share of the random players that is added to those of a sample. A feature may be zero in all of its rows, and
+players that are zero there too would never find it."""
 
 SHARE = 32
 """Rows of a batch for each row of the sample, if there are many rows."""
@@ -64,7 +68,10 @@ def _multiplied(
     def multiply(_: int, players: jax.Array) -> jax.Array:
         return orthonormalise(sample.directions(sample.scores(players)))
 
-    players = jax.lax.fori_loop(0, POWERS, multiply, state.memory.players)
+    start = state.memory.players
+    players = jax.lax.fori_loop(0, POWERS, multiply, start)
+    # Twice: the first step leaves an error of 1e-3.
+    players = reorthonormalise(reorthonormalise(players + MIXED * start))
     return players, players[: state.k]
 
 

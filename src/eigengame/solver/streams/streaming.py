@@ -180,7 +180,7 @@ def _begin_sampled(
     """Return a game without rows, its players drawn on the device."""
     draws = rounded_draws(seed, probes, d).astype(dtype) if probes else None
     state, moments, sums = begun(game, k, d, seed, draws)
-    start = (0, np.zeros((k, 0), dtype))
+    start = (0, np.zeros((k, d), dtype))  # of the shape of later ones, as checkpoints are
     return Stream(state, moments, 0, (start, start), probes=sums)
 
 
@@ -236,20 +236,11 @@ def take_with_overlaps(
     game: Remembered, stream: Stream, rows: DenseRows, count: int, placement: Placement = ONE_DEVICE
 ) -> Stream:
     """Version of `take` in Gram space, with overlaps carried along."""
-    probes = stream.probes
-    if probes is not None:
-        probes = _add_probes(probes, rows, stream.moments, game.center)
-    state, moments, overlaps = step_with_overlaps(
-        game, rows, stream.state, stream.moments, stream.overlaps
+    state, moments, overlaps, probes = step_with_overlaps(
+        game, rows, stream.state, stream.moments, stream.overlaps, stream.probes
     )
     stream = stream._replace(probes=probes)
     return _after(stream, state, moments, count, lambda: game.components(state), overlaps)
-
-
-@partial(quick_jit, static_argnums=3)
-def _add_probes(probes: ProbeSums, rows: DenseRows, moments: Moments, center: bool) -> ProbeSums:
-    """Return the sums of the probes after one batch."""
-    return add_batch(probes, rows, moments, batch_moments(rows), center=center)
 
 
 @partial(jax.jit, static_argnums=0)
@@ -259,12 +250,16 @@ def step_with_overlaps(
     state: RememberedState,
     moments: Moments,
     overlaps: jax.Array,
-) -> tuple[RememberedState, Moments, jax.Array]:
-    """Return state, moments and overlaps after one batch."""
+    probes: ProbeSums | None = None,
+) -> tuple[RememberedState, Moments, jax.Array, ProbeSums | None]:
+    """Return state, moments, overlaps and probes after one batch."""
     overlaps = current_overlaps(game.wide(state), rows, overlaps, state.step)
     state, overlaps = game.update_in_span(rows, state, overlaps)
-    moments = merge_moments(moments, batch_moments(rows))
-    return _with_mean(game, state, moments), moments, overlaps
+    own = batch_moments(rows)
+    if probes is not None:
+        probes = add_batch(probes, rows, moments, own, center=game.center)
+    moments = merge_moments(moments, own)
+    return _with_mean(game, state, moments), moments, overlaps, probes
 
 
 def _with_mean(game: Remembered, state: RememberedState, moments: Moments) -> RememberedState:

@@ -114,9 +114,12 @@ class BufferWriter:
             )
         part = self._rows[:, layer.begin : layer.end].view(len(self._rows), *layer.stored)
         tensor = tensor.movedim(1, -1) if layer.channels_last else tensor
-        if self._origin is not None:
-            tensor = tensor.float() - self._origin[layer.begin : layer.end].view(layer.stored)
-        _copy(part, tensor)
+        if self._origin is None:
+            _copy(part, tensor)
+        else:
+            # In float32, and rounded once where it is written.
+            origin = self._origin[layer.begin : layer.end].view(layer.stored)
+            torch.sub(tensor, origin, out=part)
         if self._nonfinite == "zero":
             torch.nan_to_num(part, 0.0, 0.0, 0.0, out=part)
         elif self._nonfinite == "skip":
