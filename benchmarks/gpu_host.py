@@ -2,7 +2,7 @@
 
     python -m benchmarks.gpu_host [--rows 500000] [--features 4096] [--components 32] [--out FILE]
 
-"transfer" copies all batches to the card and computes nothing, "compute" fits the same rows on the card, and "fit"
+"transfer" copies all batches to the card, of the size that a fit plans, and computes nothing, "compute" fits the same rows on the card, and "fit"
 fits the rows of the host by one pass. The last column is the time of the fit over the larger of the first two. All
 times are medians of warm runs.
 """
@@ -23,9 +23,9 @@ import numpy as np
 
 from eigengame import EigenGamePCA, as_source
 from eigengame.metrics import angular_error
-
-SIZE = 4096
-"""Rows of a batch of the transfer alone."""
+from eigengame.solver.planning.make_plan import make_plan
+from eigengame.solver.planning.options import Options
+from eigengame.solver.planning.problem import Problem
 
 
 def made_rows(n: int, d: int) -> np.ndarray:
@@ -69,7 +69,10 @@ def line(name: str, data: Any, there: Any, k: int, repeats: int) -> str:
         pca = EigenGamePCA(k, algorithm="remembered", passes=1, tol=None, random_state=0)
         return pca.fit(rows)
 
-    alone = median_seconds(lambda: transfer(data, SIZE), repeats)
+    source = as_source(data)
+    options = Options(center=True, dtype=np.dtype(np.float32))
+    size = make_plan(Problem(source, options), k, rows=source.shape[0]).batch
+    alone = median_seconds(lambda: transfer(data, size), repeats)
     compute = median_seconds(lambda: fit(there), repeats)
     both = median_seconds(lambda: fit(data), repeats)
     angle = angular_error(fit(data).components_, fit(there).components_).max()

@@ -47,8 +47,8 @@ PEERS = (
     "eigengame jax",
     "eigengame certified",
     "torch covariance",
-    "torch lowrank 2",
     "torch lowrank 6",
+    "torch lowrank 8",
     "torch lowrank 10",
 )
 

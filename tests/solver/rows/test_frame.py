@@ -11,6 +11,7 @@ from eigengame import EigenGamePCA, as_source
 from eigengame.metrics import angular_error
 from eigengame.solver.rows.batches import Batches
 from eigengame.solver.rows.frame import Frame, frame_of, in_range
+from eigengame.sources.device_array import DeviceArray
 from tests.game_pca import game_pca
 
 SINGLE, DOUBLE = np.dtype("float32"), np.dtype("float64")
@@ -156,3 +157,23 @@ def test_first_rows_of_weight_zero_do_not_choose_the_frame(code, algorithm):
     np.testing.assert_allclose(found.explained_variance_, exact[0][::-1][:2], rtol=1e-3)
     assert (angular_error(found.components_, exact[1].T[::-1][:2]) < 0.05).all()
     assert (found.certificate_.angle < 0.05).all()
+
+
+class HalfPrecision(DeviceArray):
+    """Rows as a network gives them in half precision; `rounds` is whether they were rounded for it."""
+
+    shifts = True
+
+    def __init__(self, data, rounds):
+        super().__init__(data)
+        self.rounds = rounds
+
+
+def test_numbers_that_a_network_computed_in_half_precision_are_shifted_only_if_their_means_dominate():
+    data = rows(d=50).astype("float32")
+    data[:, 3] = 7.0
+    some = jax.numpy.asarray(data, "bfloat16")
+    assert frame_of(HalfPrecision(some, rounds=False), SINGLE, center=True).plain
+    assert frame_of(HalfPrecision(some, rounds=True), SINGLE, center=True).origin[3] == 7
+    all_far = jax.numpy.asarray(data + 1e5, "bfloat16")
+    assert frame_of(HalfPrecision(all_far, rounds=False), SINGLE, center=True).origin.all()

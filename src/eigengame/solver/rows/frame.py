@@ -164,12 +164,14 @@ def frame_of(
     limit = FAR_IN_HALF if source.rounds else FAR
     # Rows on a device stay there: only a few numbers of each feature are transferred.
     compute = _figures_there if source.on_device else _figures
-    found = compute(values if source.on_device else np.asarray(values, np.float64), not small)
-    low, high, mean, deviation = np.asarray(found, np.float64)
+    figures = compute(values if source.on_device else np.asarray(values, np.float64), not small)
+    low, high, mean, deviation = np.asarray(figures, np.float64)
     origin = None
     if center and not small:
         sizes = np.maximum(high, -low)
-        origin = _far_mean(of_all(mean), of_all(deviation), of_all(sizes), limit)
+        found = (of_all(mean), of_all(deviation), of_all(sizes))
+        # A subtraction takes time for each batch. Digits that the network rounded away do not come back.
+        origin = _far_mean(*found, limit, together=source.shifts and not source.rounds)
     if origin is not None and source.shifts:
         # Differences of numbers of equal size are exact in half precision.
         origin = origin.astype(source.dtype).astype(np.float64)
@@ -233,15 +235,24 @@ _figures_there = quick_jit(_figures, static_argnums=1)
 
 
 def _far_mean(
-    mean: np.ndarray, deviation: np.ndarray, sizes: np.ndarray, limit: float
+    mean: np.ndarray,
+    deviation: np.ndarray,
+    sizes: np.ndarray,
+    limit: float,
+    *,
+    together: bool = False,
 ) -> np.ndarray | None:
     """Return the means that are far from zero, and 0 for other features; None if there are none.
 
-    `limit` is the number of standard deviations beyond which a mean is far; for the others see `_figures`.
+    `limit` is the number of standard deviations beyond which a mean is far; for the others see `_figures`. With
+    `together`, the squares of all these means must also exceed the variance of all features by the square of it.
     """
     with np.errstate(all="ignore"):
         far = (np.abs(mean) > limit * deviation) & np.isfinite(mean)
         origin = np.where(far, mean * sizes, 0)
+        spread = float(np.sum((deviation * sizes) ** 2))
+        if together and float(np.sum(origin**2)) <= limit**2 * spread:
+            return None
     return origin if far.any() else None
 
 

@@ -42,9 +42,8 @@ EACH = 64
 def sampled_places(rows: int, players: int) -> np.ndarray:
     """Return places of the rows of a sample, in ascending order: one at random in each of equal parts."""
     count = min(rows, max(rows // SHARE, EACH * players))
-    ends = np.linspace(0, rows, count + 1)
-    drawn = ends[:-1] + np.random.default_rng(count).random(count) * np.diff(ends)
-    return np.minimum(drawn.astype(np.int32), rows - 1)
+    ends = np.linspace(0, rows, count + 1).astype(np.int64)
+    return np.random.default_rng(count).integers(ends[:-1], ends[1:]).astype(np.int32)
 
 
 def state_at_sample(
