@@ -2,9 +2,9 @@
 
     python -m benchmarks.gpu_host [--rows 500000] [--features 4096] [--components 32] [--out FILE]
 
-"transfer" copies all batches to the card, of the size that a fit plans, and computes nothing, "compute" fits the same rows on the card, and "fit"
-fits the rows of the host by one pass. The last column is the time of the fit over the larger of the first two. All
-times are medians of warm runs.
+"transfer" copies all batches that a fit plans to the card and computes nothing, "compute" fits the same rows on the
+card, and "fit" fits the rows of the host by one pass. The last column is the time of the fit over the larger of the
+first two. All times are medians of warm runs.
 """
 
 from __future__ import annotations

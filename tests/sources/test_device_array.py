@@ -80,11 +80,11 @@ def test_an_array_that_fits_is_one_batch_and_others_are_few(monkeypatch):
     there = DeviceArray(jnp.zeros((100_000, D), jnp.float32))
     assert planned_batch(there) == 100_000
     assert planned_batch(as_source(np.zeros((100_000, D)))) <= 4096
-    monkeypatch.setattr(batch_size, "device_bytes", lambda: 2**30)
-    for free in (2**30, 2**26, 2**24):
-        monkeypatch.setattr(batch_size, "available", lambda free=free: free)
+    size = 4 * D * 100_000
+    for room in (2**30, 2**26, 2**24):
+        monkeypatch.setattr(batch_size, "device_bytes", lambda room=room: size + room)
         batch = planned_batch(there)
-        assert 4 * D * batch <= batch_size.DEVICE_SHARE * free
+        assert 4 * D * batch <= batch_size.DEVICE_SHARE * room
         assert batch % 8 == 0
     assert batch < 100_000
     assert planned_batch(there, algorithm="oja") <= 100_000 // batch_size.LEAST_BATCHES + 8
@@ -115,3 +115,12 @@ def test_a_fingerprint_depends_on_the_rows():
     other = DeviceArray(jnp.array(rows).at[0, 0].add(1))
     assert one.fingerprint() == same.fingerprint() != other.fingerprint()
     assert one.digest() == same.digest() != other.digest()
+
+
+@pytest.mark.parametrize("size", [1.6e38, 3e38])
+def test_numbers_near_the_end_of_float32_have_their_variance(size):
+    rows = data()
+    rows *= np.float32(size / np.abs(rows).max())
+    pca = game_pca(K, random_state=0).fit(DeviceArray(jnp.asarray(rows)))
+    wide = rows.astype(float)
+    np.testing.assert_allclose(pca.var_, wide.var(axis=0, ddof=1), rtol=1e-3)

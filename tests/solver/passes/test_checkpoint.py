@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
@@ -14,6 +15,7 @@ from sklearn.datasets import load_digits
 from eigengame import Checkpoint, EigenGamePCA, Interrupted
 from eigengame._system.atomic_write import atomic_write
 from eigengame.solver.passes.checkpoint import CheckpointError, CheckpointStore
+from eigengame.sources.device_array import DeviceArray
 from tests.game_pca import game_pca
 
 X = load_digits().data.astype("float32").repeat(3, axis=0)
@@ -51,6 +53,21 @@ def same(one, other):
     np.testing.assert_array_equal(one.certificate_.angle, other.certificate_.angle)
     assert one.outcome_ == other.outcome_
     assert one.n_samples_seen_ == other.n_samples_seen_
+
+
+def test_a_game_with_overlaps_resumes_to_the_same_bits(monkeypatch, tmp_path):
+    # As on a GPU, where kernels apply to very wide rows.
+    monkeypatch.setattr("eigengame.solver.planning.make_plan._kernels_apply", lambda *_: True)
+    rows = np.random.default_rng(0).standard_normal((128, 3000)).astype("float32")
+
+    def fit(**options):
+        wide = game_pca(4, random_state=0, batch_size=32, tol=None)
+        return wide.fit(DeviceArray(jnp.asarray(rows)), **options)
+
+    whole = fit()
+    with pytest.raises(Interrupted):
+        fit(checkpoint=tmp_path, progress=Interrupting(3))
+    same(fit(checkpoint=tmp_path), whole)
 
 
 @pytest.mark.parametrize(

@@ -192,6 +192,27 @@ def test_features_that_are_zero_in_the_sample_are_found_by_refinement():
     assert_found(pca, rows, center=False, within=1e-2)
 
 
+def test_rare_rows_of_large_norm_are_found_in_one_pass():
+    rng = np.random.default_rng(0)
+    common, rare = D - 8, 8
+    shares = np.r_[np.full(common, 1 / common), np.full(rare, 4e-4)]
+    category = rng.choice(D, N, p=shares / shares.sum())
+    rows = np.zeros((N, D), np.float32)
+    rows[np.arange(N), category] = np.where(category < common, 1, 60) * (
+        1 + rng.exponential(size=N)
+    )
+    pca = fitted(rows)
+    values, _ = truth(rows)
+    assert pca.explained_variance_.sum() > 0.999 * values.sum()
+
+
+def test_a_sample_consists_of_rows_with_weight():
+    rows, weights = data(), np.zeros(N)
+    weights[np.random.default_rng(0).choice(N, N // 50, replace=False)] = 1
+    pca = fitted(rows, fit={"sample_weight": weights})
+    assert_found(pca, rows, weights, within=1e-2)
+
+
 def test_features_that_are_zero_in_the_first_batch_are_found_in_the_next_one():
     rows = data() - 3
     rows[: N // 2, D // 2 :] = 0

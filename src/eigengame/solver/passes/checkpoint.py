@@ -226,8 +226,13 @@ class CheckpointStore:
 
 
 def _like(start: Any, found: np.ndarray) -> Any:
-    """Return an array that was read as the kind of value that the pass started with."""
-    if np.shape(start) != found.shape:
+    """Return an array that was read as the kind of value that the pass started with.
+
+    Some begin without features, such as snapshots of players.
+    """
+    shape = np.shape(start)
+    begun_empty = len(shape) == 2 == found.ndim and shape[1] == 0 and shape[0] == len(found)
+    if shape != found.shape and not begun_empty:
         raise ValueError(f"shape {found.shape} where {np.shape(start)} is expected")
     if isinstance(start, int):
         return int(found)

@@ -8,7 +8,8 @@ import numpy as np
 from eigengame.linalg.products import LONG_BATCH
 from eigengame.linalg.wide import LEAST_FEATURES, MOST_ROWS
 from eigengame.sharding.placement import ONE_DEVICE
-from eigengame.solver.planning.memory import available, device_bytes
+from eigengame.solver.planning.memory import device_bytes
+from eigengame.solver.planning.options import PROBES
 from eigengame.solver.planning.parameters import SOLVER
 from eigengame.solver.planning.problem import Problem
 from eigengame.solver.rows.sparse_batches import csr_on_host
@@ -30,7 +31,7 @@ DEVICE_BATCH_BYTES = 2**31
 """Largest batch of an array on a device whose memory is not known."""
 
 DEVICE_SHARE = 0.4
-"""Share of the free memory of a device that a batch of an array there may take, with what is computed from it."""
+"""Share of the memory of a device beside an array that a batch of it may take, with what is computed from it."""
 
 SPARSE_BATCH_BYTES = 2**28
 """Largest batch of sparse rows on the host: its entries, and some arrays of scores."""
@@ -69,7 +70,7 @@ def batch_rows(problem: Problem, shape: tuple[int | None, int], players: int) ->
         most = max(most, _sparse_rows_that_fit(problem, n, players))
     if problem.source.on_device and n is not None:
         # Rows that are on the device already: an update takes as long as many products, and each forgets a little.
-        fits = _device_rows_that_fit(row, n, players)
+        fits = _device_rows_that_fit(problem, row, n, players)
         if problem.algorithm not in SOLVER:
             fits = min(fits, max(1024, -(-n // LEAST_BATCHES)))
         most = max(2 * players, fits)
@@ -84,19 +85,23 @@ def batch_rows(problem: Problem, shape: tuple[int | None, int], players: int) ->
     return min(n, -(-even // unit) * unit)
 
 
-def _device_rows_that_fit(row: int, n: int, players: int) -> int:
+def _device_rows_that_fit(problem: Problem, row: int, n: int, players: int) -> int:
     """Return the number of rows of an array on a device, of `row` bytes each, that are played together.
 
-    An array that fits is one batch, which is not copied. Its two parts in half precision and some arrays of scores
-    are. Of several batches there are copies too.
+    An array that fits is one batch, which is not copied unless it has weights. Its two parts in half precision and
+    some arrays of scores are. Of several batches there are copies too. The number does not depend on what else is
+    in memory, so that results are reproducible.
     """
-    free = available() if device_bytes() else None
-    if free is None:
+    whole = device_bytes()
+    if whole is None:
         return max(1024, DEVICE_BATCH_BYTES // row)
-    room, scores = DEVICE_SHARE * free, 4 * 8 * players
-    if n * (row + scores) <= room:
+    given = problem.options.probes
+    probes = PROBES if isinstance(given, str) else given
+    room, scores = DEVICE_SHARE * (whole - n * row), 4 * (8 * players + 2 * probes)
+    copies = 1 if problem.weights is None else 2
+    if n * (copies * row + scores) <= room:
         return n
-    return max(1024, int(room / (3 * row + scores)))
+    return max(1024, int(max(room, 0) / (3 * row + scores)))
 
 
 def _sparse_rows_that_fit(problem: Problem, n: int | None, players: int) -> int:

@@ -202,22 +202,23 @@ def _memory(
         batches_in_memory(source, options.dtype, copied=copied),
         passes=options.passes,
         placement=placement,
-        computed=_computed(problem, batch),
+        computed=_computed(problem, batch, copied=copied),
         on_host=on_host,
         probes=probes,
         measured=measured,
     )
 
 
-def _computed(problem: Problem, batch: int) -> int | None:
+def _computed(problem: Problem, batch: int, *, copied: bool) -> int | None:
     """Return the bytes of a number that is copied on the device for each batch; None for rows of the host.
 
-    An array on the device that is one batch is not copied.
+    An array on the device that is one batch is not copied, unless it has weights or a frame (`copied`).
     """
     source = problem.source
     if not source.on_device:
         return None
-    return 0 if source.views and batch == source.shape[0] else source.dtype.itemsize
+    whole = source.views and batch == source.shape[0] and not copied
+    return 0 if whole else source.dtype.itemsize
 
 
 def _sampled(problem: Problem, batch: int, players: int, placement: Placement) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache, partial
 from typing import Any
 
@@ -51,7 +52,7 @@ def rows_on_device(
     shape = (placement.height(size), placement.width(values.shape[1]))
     wide = np.dtype(dtype) == np.float64 != values.dtype
     if wide or weighted or values.shape != shape or not frame.plain:
-        given = None if frame.plain else (_origin(frame, values.shape[1], dtype), frame.unit)
+        given = None if frame.plain else (_origin(frame, values.shape[1], dtype), *_factors(frame))
         values = _ready(values, roots[: len(values)], given, shape, weighted, np.dtype(dtype))
     there = _ones(placement, size, np.dtype(dtype)) if full else placement.per_row(roots)
     return placement.dense(placement.batch(values), there)
@@ -63,6 +64,12 @@ def _ones(placement: Placement, count: int, dtype: np.dtype) -> jax.Array:
     return placement.per_row(np.ones(count, dtype))
 
 
+def _factors(frame: Frame) -> tuple[float, float]:
+    """Return two numbers of float32 whose product is the inverse of the unit, which may be out of its range."""
+    power = round(math.log2(frame.unit))
+    return 2.0 ** -(power // 2), 2.0 ** -(power - power // 2)
+
+
 def _origin(frame: Frame, d: int, dtype: Any) -> np.ndarray:
     """Return the origin of a frame (d,)."""
     return np.zeros(d, dtype) if frame.origin is None else frame.origin.astype(dtype)
@@ -72,7 +79,7 @@ def _origin(frame: Frame, d: int, dtype: Any) -> np.ndarray:
 def _ready(
     values: jax.Array,
     roots: jax.Array,
-    frame: tuple[jax.Array, jax.Array] | None,
+    frame: tuple[jax.Array, jax.Array, jax.Array] | None,
     shape: tuple[int, int],
     weighted: bool,
     dtype: np.dtype,
@@ -81,9 +88,9 @@ def _ready(
     if dtype == np.float64 or weighted or frame is not None:
         values = values.astype(dtype)
     if frame is not None:
-        origin, unit = frame
+        origin, one, other = frame
         # Rows of padding and of weight 0 stay zero.
-        values = (values - origin[None, :]) / unit * (roots > 0)[:, None]
+        values = (values - origin[None, :]) * one * other * (roots > 0)[:, None]
     if weighted:
         values = values * roots[:, None]
     missing = [(0, want - have) for have, want in zip(values.shape, shape, strict=True)]

@@ -2,11 +2,13 @@ r"""Where the players of a long batch begin: near the components of a sample of 
 
 Players at random need four rounds on a first batch. These players are multiplied a few times by $M$ of the sample,
 which costs little, and need one round on the batch itself. A sample has one row of each of many parts of the batch,
-drawn at random: rows may be in any order.
+drawn at random: rows may be in any order. The rows of largest norm are added, with the weight that they have in the
+batch: a few of them may hold most of the variance of some features.
 """
 
 from __future__ import annotations
 
+import math
 from functools import partial
 
 import jax
@@ -19,6 +21,7 @@ from eigengame.game.memory import RememberedRows
 from eigengame.game.rows import DenseRows
 from eigengame.game.two_part_rows import TwoPartRows
 from eigengame.linalg.orthonormal import orthonormalise, reorthonormalise
+from eigengame.linalg.products import row_product
 from eigengame.linalg.quick_jit import quick_jit
 from eigengame.sharding.placement import ONE_DEVICE
 from eigengame.solver.rows.moments import Moments, no_moments
@@ -31,6 +34,9 @@ POWERS = 5
 MIXED = 2.0**-6
 """Share of the random players that is added to those of a sample. A feature may be zero in all of its rows, and
 players that are zero there too would never find it."""
+
+HEAVY = 16
+"""Rows of large norm in a sample for each player."""
 
 SHARE = 32
 """Rows of a batch for each row of the sample, if there are many rows."""
@@ -47,21 +53,30 @@ def sampled_places(rows: int, players: int) -> np.ndarray:
 
 
 def state_at_sample(
-    game: Remembered, rows: DenseRows, state: RememberedState
+    game: Remembered, rows: DenseRows, state: RememberedState, count: int
 ) -> tuple[RememberedState, Snapshot]:
-    """Return the state of a game without rows, its players near the components of a sample, and a snapshot."""
-    places = sampled_places(rows.values.shape[0], len(state.memory.players))
-    players, components = _multiplied(game.center, rows, state, places)
+    """Return the state of a game without rows, its players near the components of a sample, and a snapshot.
+
+    `count` is the number of rows with a weight above 0.
+    """
+    m = rows.values.shape[0]
+    places = sampled_places(m, len(state.memory.players))
+    players, components = _multiplied(game.center, count == m, rows, state, places)
     state = state._replace(memory=state.memory._replace(players=players))
-    return state, (len(places), components)
+    return state, (min(len(places), count), components)
 
 
-@partial(quick_jit, static_argnums=0)
+@partial(quick_jit, static_argnums=(0, 1))
 def _multiplied(
-    center: bool, rows: DenseRows, state: RememberedState, places: jax.Array
+    center: bool, full: bool, rows: DenseRows, state: RememberedState, places: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
-    """Return orthonormal players (K, d), multiplied by powers of M of a sample, and the first k of them."""
-    chosen = DenseRows(rows.values[places], rows.constant()[places, 0])
+    """Return orthonormal players (K, d), multiplied by powers of M of a sample, and the first k of them.
+
+    `full` is whether all rows have a weight above 0.
+    """
+    if not full:
+        places = _counted_places(rows, places)
+    chosen = _with_heavy_rows(rows, places, HEAVY * len(state.memory.players), center=center)
     sample = RememberedRows.of(TwoPartRows.of(chosen), state.memory, center=center)
 
     def multiply(_: int, players: jax.Array) -> jax.Array:
@@ -72,6 +87,37 @@ def _multiplied(
     # Twice: the first step leaves an error of 1e-3.
     players = reorthonormalise(reorthonormalise(players + MIXED * start))
     return players, players[: state.k]
+
+
+def _counted_places(rows: DenseRows, places: jax.Array) -> jax.Array:
+    """Return places of a sample moved to rows with a weight above 0."""
+    counted = jnp.cumsum(rows.constant()[:, 0] > 0)
+    share = counted[-1] / len(counted)
+    wanted = jnp.minimum((places * share).astype(counted.dtype), counted[-1] - 1)
+    return jnp.searchsorted(counted, wanted, side="right")
+
+
+def _with_heavy_rows(rows: DenseRows, places: jax.Array, count: int, *, center: bool) -> DenseRows:
+    """Return a sample and the row of largest norm of each of `count` parts, which together have their own weight.
+
+    Neighbouring rows belong to different parts. Norms are about the mean of the sample if rows are centred.
+    """
+    constant, m = rows.constant(), rows.values.shape[0]
+    values, roots = rows.values[places], constant[places, 0]
+    wide = rows.values.astype(jnp.float32)
+    if center:
+        sample = values.astype(jnp.float32)
+        mean = row_product(roots[:, None], sample)[0] / jnp.maximum(jnp.sum(jnp.square(roots)), 1)
+        wide = wide - constant * mean[None, :]
+    count = min(count | 1, m)  # odd: sizes may be periodic
+    squares = jnp.pad(jnp.sum(jnp.square(wide), axis=1), (0, -m % count), constant_values=-1)
+    heavy = jnp.argmax(squares.reshape(-1, count), axis=0) * count + jnp.arange(count)
+    weight = math.sqrt(len(places) / m)
+    heavy_values = (weight * rows.values[heavy]).astype(values.dtype)
+    return DenseRows(
+        jnp.concatenate([values, heavy_values]),
+        jnp.concatenate([roots, weight * constant[heavy, 0]]),
+    )
 
 
 @partial(quick_jit, static_argnums=(0, 1, 2))

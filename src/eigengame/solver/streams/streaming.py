@@ -189,8 +189,8 @@ def _take_sampled(
 ) -> Stream:
     """Version of `take` for long batches: players begin at a sample of the first one."""
     state = stream.state
-    if not stream.rows:
-        state, snapshot = state_at_sample(game, rows, state)
+    if count and not stream.rows:
+        state, snapshot = state_at_sample(game, rows, state, count)
         stream = stream._replace(snapshots=(snapshot, snapshot))
     state, moments, probes, components = _step(
         replace(game, first_rounds=1), placement, rows, state, stream.moments, stream.probes, True
