@@ -25,6 +25,7 @@ from eigengame.sharding.cost import bytes_exchanged
 from eigengame.sharding.layout import Layout, make_mesh
 from eigengame.sharding.own_batches import own_batches_placement
 from eigengame.sharding.placement import Placement, choose_placement
+from eigengame.sources.device_array import DeviceArray
 from tests.game_pca import game_pca
 from tests.sharding.collectives import bytes_moved, collectives
 
@@ -268,7 +269,18 @@ def sparse_and_resumed():
     return {"sparse": apart(shared, alone), "resumed bit for bit": same}
 
 
+def committed_to_one_device():
+    """Return the angle between fits on a mesh and on one device, of rows on the first device with a far mean."""
+    rows = np.tile(X, (200, 1)).astype(np.float32) + 500
+    there = DeviceArray(jax.device_put(rows, jax.devices()[0]))
+    options = {"random_state": 0, "tol": 1e-2}
+    shared = game_pca(K, mesh={"data": 2, "features": 4}, **options).fit(there)
+    alone = game_pca(K, **options).fit(rows)
+    return float(metrics.angular_error(shared.components_, alone.components_).max())
+
+
 PARTS = {
+    "committed": committed_to_one_device,
     "sparse and resumed": sparse_and_resumed,
     "played": lambda: played(FEW, ["two of each"]),
     "played on every axis": lambda: played(REGISTRY, AXES),

@@ -16,6 +16,7 @@ from eigengame.solver.planning import batch_size
 from eigengame.solver.planning.make_plan import make_plan
 from eigengame.solver.planning.options import Options
 from eigengame.solver.planning.problem import Problem
+from eigengame.solver.rows.batches import WIDENED_BYTES, Batches
 from eigengame.sources.device_array import DeviceArray, on_device
 from tests.game_pca import game_pca
 
@@ -124,3 +125,52 @@ def test_numbers_near_the_end_of_float32_have_their_variance(size):
     pca = game_pca(K, random_state=0).fit(DeviceArray(jnp.asarray(rows)))
     wide = rows.astype(float)
     np.testing.assert_allclose(pca.var_, wide.var(axis=0, ddof=1), rtol=1e-3)
+
+
+def with_device_memory(monkeypatch, limit, used):
+    stats = {"bytes_limit": limit, "bytes_in_use": used}
+    monkeypatch.setattr("eigengame.solver.planning.memory._device_stats", lambda: stats)
+
+
+def test_what_is_computed_from_a_long_batch_must_fit_into_the_device(monkeypatch):
+    rows = np.random.default_rng(0).standard_normal((100_000, D), np.float32)
+    for far in (0, 500):
+        there = DeviceArray(jnp.asarray(rows + np.float32(far)))
+        with_device_memory(monkeypatch, 300 * 10**6, rows.nbytes)
+        plan = make_plan(Problem(there, Options()), K, rows=len(rows))
+        assert plan.batch == len(rows)
+        assert plan.memory.batches > rows.nbytes
+        assert not plan.memory.buffers
+        with_device_memory(monkeypatch, 300 * 10**6, 250 * 10**6)
+        with pytest.raises(MemoryError, match="use a smaller batch_size"):
+            make_plan(Problem(there, Options()), K, rows=len(rows))
+
+
+def test_batches_in_float64_leave_room_on_any_device():
+    there = DeviceArray(jnp.zeros((2**16, 2048), jnp.float32))
+    batches = Batches(there, 2**16, np.dtype(np.float32)).in_float64(None)
+    assert 8 * 2048 * batches.size <= WIDENED_BYTES
+
+
+def test_a_game_without_probes_has_several_batches(monkeypatch):
+    there = DeviceArray(jnp.zeros((100_000, D), jnp.float32))
+    plan = make_plan(Problem(there, Options(probes=0)), K, rows=100_000)
+    assert -(-100_000 // plan.batch) == batch_size.LEAST_BATCHES
+
+
+def test_rows_are_placed_on_the_default_device_of_the_caller():
+    class Slow(DeviceArray):
+        slow = True
+
+    seen = []
+
+    class Noting(Batches):
+        def _batch(self, *one):
+            seen.append(jax.config.jax_default_device)
+            return super()._batch(*one)
+
+    there = Slow(jnp.asarray(data()))
+    with jax.default_device(jax.devices()[0]):
+        for _ in Noting(there, 4096, np.dtype(np.float32))():
+            pass
+    assert seen == [jax.devices()[0]] * 3

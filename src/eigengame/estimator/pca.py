@@ -72,7 +72,8 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
         Number of players beyond `n_components`, which make components and bounds more accurate. "auto" is 1.5
         times `n_components`, at least 8; fewer if the data is one batch.
     rounds : int or "auto"
-        Rounds for each batch.
+        Least number of rounds for each batch. "auto" is one; a batch that outweighs all rows before it gets four,
+        and long batches on a GPU get two if further passes follow.
     probes : int or "auto"
         Number of random probes, which are multiplied with the data in every pass and certify the components. With
         more probes more components are certified after one pass; 0 saves their time. "auto" is 48 for one pass

@@ -99,8 +99,8 @@ class Source(abc.ABC):
     views : bool
         Whether blocks are views of the data. The memory plan then does not count them a second time.
     slow : bool
-        Whether reading a block takes time (disk, network, decoding). Blocks are then read ahead on a
-        thread. False for data in memory, which would gain nothing.
+        Whether reading a block takes time (disk, network, decoding). Blocks are then read ahead on a thread, as
+        are blocks in host memory that are transferred to a GPU.
     feature_names : sequence of str, optional
     alleles : sequence of str, optional
         For genotypes: the counted and the other allele of each feature, for example "A/G".
@@ -132,7 +132,7 @@ class Source(abc.ABC):
     uncentered : bool
         Whether the second moment of the rows about zero is meant, so that fits with ``center=True`` are refused.
     shifts : bool
-        Whether numbers are in half precision, and the source can subtract an origin before they are (`about`).
+        Whether rows are in half precision, and the source can subtract an origin before it writes them (`about`).
     rounds : bool
         Whether the source itself rounds some of them to half precision.
     """

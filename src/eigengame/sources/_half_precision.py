@@ -31,9 +31,9 @@ def describe_rounding(computed: Iterable[Any], rows: Any, *, centred: bool) -> s
     return f"{dtype_name(rows)}, {CENTRED}" if centred else dtype_name(rows)
 
 
-def computed_in_half(computed: Iterable[Any]) -> bool:
-    """Return whether a network computed all outputs in half precision, given their dtypes."""
-    return {dtype_name(one) for one in computed} <= set(HALVES)
+def computed_as(computed: Iterable[Any], rows: Any) -> bool:
+    """Return whether a network computed all outputs in the dtype of the rows, given their dtypes."""
+    return {dtype_name(one) for one in computed} <= {dtype_name(rows)}
 
 
 def dtype_name(dtype: Any) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 
 from eigengame.sources._base import Block, Source, SourceError
 from eigengame.sources._digest import combine_digests
-from eigengame.sources._half_precision import computed_in_half, describe_rounding
+from eigengame.sources._half_precision import computed_as, describe_rounding
 from eigengame.sources._layers import Layers
 from eigengame.sources._network_inputs import NetworkInputs
 from eigengame.sources._open_network import open_network
@@ -180,8 +180,8 @@ class ActivationsSource(Source):
         self.dtype, self.again, self.block_rows = network.dtype, inputs.again, inputs.batch_rows
         # Float32 rows are exact enough about any origin.
         self.shifts = self.dtype.itemsize == 2
-        # Numbers that the network computed in half precision are not rounded again.
-        self.rounds = self.shifts and not computed_in_half(self._network.computed)
+        # Numbers that the network computed in this precision are not rounded again.
+        self.rounds = self.shifts and not computed_as(self._network.computed, self.dtype)
         self._origin: np.ndarray | None = None
         self._started = False
 

@@ -164,3 +164,10 @@ def test_the_largest_feature_may_be_another_one_in_each_batch():
     plain = Rounding.probable(np.float32, 100, 1000, 50, trace)
     assert one.sums < 0.5 * plain.sums
     assert sorted_rows.sums == plain.sums
+
+
+def test_underflow_counts_all_rows_where_sums_are_made_in_chunks():
+    usual = Rounding.probable(np.float32, 100, 10**6, 1, 1e-30)
+    chunks = Rounding.probable(np.float32, 100, 4352, 1, 1e-30, rows=10**6)
+    assert chunks.underflow == usual.underflow
+    assert chunks.sums < usual.sums

@@ -17,6 +17,7 @@ from eigengame._system.atomic_write import atomic_write
 from eigengame.solver.passes.checkpoint import CheckpointError, CheckpointStore
 from eigengame.sources.device_array import DeviceArray
 from tests.game_pca import game_pca
+from tests.interrupting import Interrupting
 
 X = load_digits().data.astype("float32").repeat(3, axis=0)
 OPTIONS = {"n_components": 4, "batch_size": 512, "random_state": 3}
@@ -27,18 +28,6 @@ def ended_process():
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
     return ended.pid
-
-
-class Interrupting:
-    """Presses Ctrl-C after so many batches."""
-
-    def __init__(self, after):
-        self.left = after
-
-    def batch(self, at):
-        self.left -= 1
-        if self.left == 0:
-            raise KeyboardInterrupt
 
 
 def same(one, other):

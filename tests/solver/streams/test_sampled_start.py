@@ -15,6 +15,7 @@ from eigengame.solver.planning import make_plan
 from eigengame.solver.streams.sampled_start import EACH, SHARE, sampled_places
 from eigengame.sources.device_array import DeviceArray
 from tests.game_pca import game_pca
+from tests.interrupting import Interrupting
 
 N, D, K, PLAYERS, BATCH = 9000, 48, 4, 12, 2112
 """Rows of more numbers than are fitted in float64, and a batch of which there are five, the last one padded."""
@@ -232,18 +233,6 @@ def test_numbers_that_are_not_finite_are_named_by_their_place():
 
 
 # ------------------------------------------------------------------ checkpoints
-
-
-class Interrupting:
-    """Presses Ctrl-C after so many batches."""
-
-    def __init__(self, after):
-        self.left = after
-
-    def batch(self, at):
-        self.left -= 1
-        if self.left == 0:
-            raise KeyboardInterrupt
 
 
 @pytest.mark.parametrize("size", SIZES)

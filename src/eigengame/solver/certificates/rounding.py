@@ -159,6 +159,7 @@ class Rounding:
         entries: int | None = None,
         largest: float | None = None,
         feature: float | None = None,
+        rows: float | None = None,
     ) -> Rounding:
         """Return what products in this precision are off by with near certainty.
 
@@ -168,7 +169,7 @@ class Rounding:
         d : int
             Features. Where they are many, scores are summed in chunks.
         size : int
-            Rows of a batch.
+            Largest number of additions in a row of a sum over a batch: its rows, or fewer.
         batches : float
             Number of batches.
         trace : float
@@ -177,6 +178,8 @@ class Rounding:
         largest, feature : float, optional
             Largest sum of squares of a row, and of a feature. If no row or feature has a large share of all
             squares, the norm of many independent errors is close to its expectation (see `probe_errors`).
+        rows : float, optional
+            Number of rows, if it is not `size` times `batches`.
         """
         unit = unit_roundoff(dtype)
         width: float = d if d < LONG else d / CHUNKS + CHUNKS
@@ -189,7 +192,7 @@ class Rounding:
             by_feature = min(LAMBDA, _excess(max(batches, 1) * feature / trace))
         scores = by_row * math.sqrt(width + OPERATIONS)
         sums = by_feature * math.sqrt(size + OPERATIONS)
-        lost = underflow(unit, size * batches, d, trace)
+        lost = underflow(unit, size * batches if rows is None else rows, d, trace)
         return cls(scores * unit, (sums + batches) * unit, trace, lost)
 
     def of_products(
@@ -268,7 +271,7 @@ def probe_errors(
     trace, feature, largest : float
         Sum of all squares, and its largest share of a feature and of a row.
     longest, batches : int
-        Rows of the longest batch, and number of batches.
+        Largest number of additions in a row of a sum over a batch, and number of batches.
     chain : int
         Largest number of additions of sums over batches in a row: fewer than batches in a tree of merges. There the
         sums of one level are those of different rows, so together they are no larger than the sum of all.

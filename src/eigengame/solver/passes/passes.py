@@ -15,6 +15,7 @@ import jax
 import numpy as np
 
 from eigengame._system import interrupts
+from eigengame.linalg.products import longest_row_sum
 from eigengame.sharding.gather import any_distributed
 from eigengame.sharding.hosts import require_equal
 from eigengame.sharding.placement import Placement
@@ -66,6 +67,11 @@ class Passes(ABC):
     def size(self) -> int:
         """Rows of a batch."""
         return self.batches.size
+
+    @property
+    def longest_sum(self) -> int:
+        """Largest number of additions in a row of a float32 sum over the rows of a batch."""
+        return self.size
 
     @property
     def placement(self) -> Placement:
@@ -156,6 +162,12 @@ class SourcePasses(Passes):
     ) -> None:
         super().__init__(batches, watchers, record)
         self.checkpoint = checkpoint
+
+    @property
+    def longest_sum(self) -> int:
+        """Largest number of additions in a row of a float32 sum over the rows of a batch."""
+        alone = self.placement.mesh is None and not self.source.sparse
+        return longest_row_sum(self.size) if alone else self.size
 
     def in_float64(self, mean: np.ndarray | None) -> SourcePasses:
         """Return passes over the same rows in float64, about a mean (d,) if rows can be shifted."""

@@ -16,7 +16,7 @@ from eigengame.solver.rows.sparse_batches import csr_on_host
 from eigengame.sources import Source
 
 BATCH_BYTES = 2**30
-"""Largest batch if `batch_size` is "auto"."""
+"""Largest batch of rows of the host if `batch_size` is "auto"."""
 
 LARGE_BATCH_BYTES = 2**28
 """Largest batch of more than 1024 rows."""
@@ -25,7 +25,8 @@ MOST_SENT = {"cpu": 2**12, "gpu": 2**16}
 """Largest number of rows of a batch that is read from the host, by where it is multiplied."""
 
 LEAST_BATCHES = 8
-"""Smallest number of batches of rows that a GPU gets from the host, and of those of a stepwise algorithm."""
+"""Smallest number of batches of rows that a GPU gets from the host, and of an array there if the algorithm is
+stepwise or the game has no probes."""
 
 DEVICE_BATCH_BYTES = 2**31
 """Largest batch of an array on a device whose memory is not known."""
@@ -38,7 +39,7 @@ SPARSE_BATCH_BYTES = 2**28
 
 
 def batch_rows(problem: Problem, shape: tuple[int | None, int], players: int) -> int:
-    """Return the number of rows of a batch: enough for efficient products, at most 1 GiB.
+    """Return the number of rows of a batch: enough for efficient products, of the host at most 1 GiB.
 
     Batches are as even as possible, in multiples of eight, so that little padding is needed; those of a GPU in
     multiples of 64, for sums in chunks of rows. A source with blocks of a fixed size gets whole multiples of them,
@@ -71,7 +72,8 @@ def batch_rows(problem: Problem, shape: tuple[int | None, int], players: int) ->
     if problem.source.on_device and n is not None:
         # Rows that are on the device already: an update takes as long as many products, and each forgets a little.
         fits = _device_rows_that_fit(problem, row, n, players)
-        if problem.algorithm not in SOLVER:
+        # Estimates without probes need players of an earlier batch.
+        if problem.algorithm not in SOLVER or problem.options.probes == 0:
             fits = min(fits, max(1024, -(-n // LEAST_BATCHES)))
         most = max(2 * players, fits)
         if most >= n:
@@ -88,20 +90,24 @@ def batch_rows(problem: Problem, shape: tuple[int | None, int], players: int) ->
 def _device_rows_that_fit(problem: Problem, row: int, n: int, players: int) -> int:
     """Return the number of rows of an array on a device, of `row` bytes each, that are played together.
 
-    An array that fits is one batch, which is not copied unless it has weights. Its two parts in half precision and
-    some arrays of scores are. Of several batches there are copies too. The number does not depend on what else is
-    in memory, so that results are reproducible.
+    An array that fits is one batch, which is not copied unless it has weights or a frame. Two parts of it in half
+    precision and some arrays of scores are made. Of several batches there are copies too. The number does not
+    depend on what else is in memory, so that results are reproducible.
     """
-    whole = device_bytes()
+    given, whole = problem.options.probes, device_bytes()
+    scores = score_bytes(players, PROBES if isinstance(given, str) else given)
     if whole is None:
-        return max(1024, DEVICE_BATCH_BYTES // row)
-    given = problem.options.probes
-    probes = PROBES if isinstance(given, str) else given
-    room, scores = DEVICE_SHARE * (whole - n * row), 4 * (8 * players + 2 * probes)
+        return max(1024, DEVICE_BATCH_BYTES // (row + scores))
+    room = DEVICE_SHARE * (whole - n * row)
     copies = 1 if problem.weights is None else 2
     if n * (copies * row + scores) <= room:
         return n
     return max(1024, int(max(room, 0) / (3 * row + scores)))
+
+
+def score_bytes(players: int, probes: int) -> int:
+    """Return the bytes of the scores of a row in an update of long batches, with temporary arrays."""
+    return 4 * (8 * players + 2 * probes)
 
 
 def _sparse_rows_that_fit(problem: Problem, n: int | None, players: int) -> int:

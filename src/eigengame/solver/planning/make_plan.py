@@ -11,7 +11,7 @@ from eigengame.game.gram_space import cheaper_in_gram_space
 from eigengame.linalg.products import LONG_BATCH
 from eigengame.linalg.wide import MOST_WIDE, kernels_fit
 from eigengame.sharding.placement import ONE_DEVICE, Placement, choose_placement
-from eigengame.solver.planning.batch_size import batch_rows, for_kernels, is_one_batch
+from eigengame.solver.planning.batch_size import batch_rows, for_kernels, is_one_batch, score_bytes
 from eigengame.solver.planning.lanczos_basis import BLOCK, LANCZOS_PASSES, basis_bytes
 from eigengame.solver.planning.memory import MemoryUse, estimate_memory, refuse_unless_fits
 from eigengame.solver.planning.options import CARRIED_PROBES, PROBES, REFINED_PROBES, Options
@@ -22,7 +22,7 @@ from eigengame.solver.rows.batches import batches_in_memory
 from eigengame.solver.rows.frame import Frame, frame_of
 from eigengame.solver.rows.ragged import LEAST_ROWS, shared_size
 
-LONG_BATCHES = 64
+ROWS_PER_PLAYER = 64
 """Rows of a batch for each player from which players begin at a sample of them."""
 
 
@@ -202,30 +202,34 @@ def _memory(
         batches_in_memory(source, options.dtype, copied=copied),
         passes=options.passes,
         placement=placement,
-        computed=_computed(problem, batch, copied=copied),
+        computed=source.dtype.itemsize if source.on_device and not source.views else None,
+        **_device_arrays(problem, batch, players, probes, copied=copied),
         on_host=on_host,
         probes=probes,
         measured=measured,
     )
 
 
-def _computed(problem: Problem, batch: int, *, copied: bool) -> int | None:
-    """Return the bytes of a number that is copied on the device for each batch; None for rows of the host.
+def _device_arrays(
+    problem: Problem, batch: int, players: int, probes: int, *, copied: bool
+) -> dict[str, int]:
+    """Return the arrays that a batch of an array on the device takes there, for `estimate_memory`.
 
-    An array on the device that is one batch is not copied, unless it has weights or a frame (`copied`).
+    They are two parts in half precision, scores, and copies of the rows: of each of several batches, and of those
+    with weights or a frame (`copied`).
     """
     source = problem.source
-    if not source.on_device:
-        return None
-    whole = source.views and batch == source.shape[0] and not copied
-    return 0 if whole else source.dtype.itemsize
+    if not (source.on_device and source.views):
+        return {}
+    slices = 0 if batch == source.shape[0] else 2
+    return {"there": 1 + slices + int(copied), "scores": score_bytes(players, probes)}
 
 
 def _sampled(problem: Problem, batch: int, players: int, placement: Placement) -> bool:
     """Return whether batches are long, and products on a GPU: players then begin at a sample of their rows."""
     options, alone = problem.options, placement.mesh is None and not problem.source.sparse
     usual = np.dtype(options.dtype) == np.float32 and options.forget == 1
-    long = batch >= max(LONG_BATCH, LONG_BATCHES * players)
+    long = batch >= max(LONG_BATCH, ROWS_PER_PLAYER * players)
     return alone and usual and long and jax.default_backend() == "gpu"
 
 

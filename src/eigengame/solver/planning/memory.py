@@ -76,6 +76,8 @@ def estimate_memory(
     passes: int = 1,
     placement: Placement = ONE_DEVICE,
     computed: int | None = None,
+    there: int | None = None,
+    scores: int = 0,
     on_host: bool = False,
     probes: int = 0,
     measured: int = 0,
@@ -100,8 +102,12 @@ def estimate_memory(
     placement : Placement
         Devices that share rows and features.
     computed : int, optional
-        Bytes of a number of rows that are computed or copied on the device. They are held in buffers, and copied
-        once when an update converts, pads or shares them. 0 for rows that are an array there.
+        Bytes of a number of rows that are computed on the device. They are held in buffers, and copied once when an
+        update converts, pads or shares them.
+    there : int, optional
+        Arrays of the size of a batch that are computed from rows of an array on the device.
+    scores : int
+        Bytes of scores of such a row.
     on_host : bool
         Whether players are kept in host memory, with one block at a time on the device.
     probes : int
@@ -124,17 +130,24 @@ def estimate_memory(
             host=4 * players * d * itemsize,
             buffers=buffers,
         )
-    own_memory = jax.devices()[0].platform != "cpu"
+    own_memory, from_host = jax.devices()[0].platform != "cpu", computed is None and there is None
     return MemoryUse(
-        batches=(held if computed is None else 1) * rows * d * itemsize,
+        batches=_batch_count(held, computed, there) * rows * d * itemsize + rows * scores,
         players=(6 if passes == 1 else 14) * players * d * itemsize,
         features=features,
-        host=2 * shape[0] * shape[1] * itemsize if own_memory and computed is None else 0,
+        host=2 * shape[0] * shape[1] * itemsize if own_memory and from_host else 0,
         buffers=buffers,
         # Two arrays before and after an update; probes and products of a further pass are in float64.
         probes=(4 * probes * itemsize + (0 if passes == 1 else 4 * measured * 8)) * d,
         certificate=8 * shape[1] * certificate_rows(players, measured, passes, shape[1]),
     )
+
+
+def _batch_count(held: int, computed: int | None, there: int | None) -> int:
+    """Return the number of arrays of the size of a batch that an update takes."""
+    if there is not None:
+        return there
+    return held if computed is None else 1
 
 
 def certificate_rows(players: int, probes: int, passes: int, d: int) -> int:

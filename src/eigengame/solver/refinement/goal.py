@@ -9,7 +9,6 @@ import jax
 import numpy as np
 
 from eigengame.game.csr_rows import sums_of_rows
-from eigengame.linalg.products import longest_row_sum
 from eigengame.sharding.gather import gather
 from eigengame.solver.certificates.certificate import Certificate
 from eigengame.solver.certificates.rounding import Rounding
@@ -81,12 +80,10 @@ def play_rounding(
     """
     mean, scatter = (gather(one).astype(np.float64) for one in (moments.mean, moments.scatter))
     columns = scatter + float(moments.weight) * mean**2
-    source, size, batches = passes.source, passes.size, rows / passes.size
+    source, size, batches = passes.source, passes.longest_sum, rows / passes.size
     if passes.on_host:
         size, sums = sums_of_rows(size)
         batches *= sums
-    elif passes.placement.mesh is None and not source.sparse:
-        size = longest_row_sum(size)
     return Rounding.probable(
         dtype,
         source.shape[1],
@@ -96,6 +93,7 @@ def play_rounding(
         entries=(source.most_entries(1) or source.shape[1]) if source.sparse else None,
         largest=largest,
         feature=float(columns.max(initial=0)),
+        rows=rows,
     )
 
 

@@ -31,8 +31,8 @@ from eigengame.sources import DEVICE_BUFFERS, Block, RandomAccess, Source
 AHEAD = 2
 """Batches that are read ahead."""
 
-WIDENED_BYTES = 2**32
-"""Largest batch in float64 of an array on a device, which is itself larger than that."""
+WIDENED_BYTES = 2**29
+"""Largest batch in float64 of an array on a device: little beside the memory of any of them."""
 
 SENT = {("f", 2), ("f", 4), ("f", 8), ("u", 1), ("i", 1), ("u", 2), ("i", 2), ("u", 4), ("i", 4)}
 """Kinds and sizes of numbers that are transferred as they are and converted on the device."""
@@ -118,10 +118,17 @@ class Batches:
 
     def __call__(self, start: int = 0) -> Iterator[Batch]:
         """Iterate over the batches of one pass, beginning at row `start`."""
-        made = (self._batch(*one) for one in self._blocks(start))
+        made = self._made(start, jax.config.jax_default_device)  # type: ignore[attr-defined]
         # Also for transfers to a device with memory of its own: updates block this thread.
         waits = self.source.slow or transferred(self.source)
         return read_ahead(made, self.ahead) if self.ahead and waits else made
+
+    def _made(self, start: int, device: Any) -> Iterator[Batch]:
+        """Iterate over batches, placed on a default device: that of the caller, since a thread has its own."""
+        for one in self._blocks(start):
+            with jax.default_device(device):
+                batch = self._batch(*one)
+            yield batch
 
     def first(self) -> Any:
         """Return the first batch."""

@@ -48,13 +48,15 @@ def rows_on_device(
         )
     size = len(values) if weights is None else len(weights)
     full = weights is None or (not weighted and bool((weights == 1).all()))
-    roots: Any = _ones(placement, size, np.dtype(dtype)) if weights is None else np.sqrt(weights)
+    roots = None if weights is None else np.sqrt(weights)
     shape = (placement.height(size), placement.width(values.shape[1]))
     wide = np.dtype(dtype) == np.float64 != values.dtype
     if wide or weighted or values.shape != shape or not frame.plain:
         given = None if frame.plain else (_origin(frame, values.shape[1], dtype), *_factors(frame))
-        values = _ready(values, roots[: len(values)], given, shape, weighted, np.dtype(dtype))
-    there = _ones(placement, size, np.dtype(dtype)) if full else placement.per_row(roots)
+        own = np.ones(len(values), dtype) if roots is None else roots[: len(values)]
+        values = _ready(values, own, given, shape, weighted, np.dtype(dtype))
+    ones = full or roots is None
+    there = _ones(placement, size, np.dtype(dtype)) if ones else placement.per_row(roots)
     return placement.dense(placement.batch(values), there)
 
 

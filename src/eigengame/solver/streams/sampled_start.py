@@ -26,7 +26,6 @@ from eigengame.linalg.quick_jit import quick_jit
 from eigengame.sharding.placement import ONE_DEVICE
 from eigengame.solver.rows.moments import Moments, no_moments
 from eigengame.solver.streams.probe_sums import ProbeSums, sums_without_rows
-from eigengame.solver.streams.stream import Snapshot
 
 POWERS = 5
 """Multiplications by M of the sample. Further ones change the components by less than its randomness does."""
@@ -54,23 +53,22 @@ def sampled_places(rows: int, players: int) -> np.ndarray:
 
 def state_at_sample(
     game: Remembered, rows: DenseRows, state: RememberedState, count: int
-) -> tuple[RememberedState, Snapshot]:
-    """Return the state of a game without rows, its players near the components of a sample, and a snapshot.
+) -> RememberedState:
+    """Return the state of a game without rows, its players near the components of a sample.
 
     `count` is the number of rows with a weight above 0.
     """
     m = rows.values.shape[0]
     places = sampled_places(m, len(state.memory.players))
-    players, components = _multiplied(game.center, count == m, rows, state, places)
-    state = state._replace(memory=state.memory._replace(players=players))
-    return state, (min(len(places), count), components)
+    players = _multiplied(game.center, count == m, rows, state, places)
+    return state._replace(memory=state.memory._replace(players=players))
 
 
 @partial(quick_jit, static_argnums=(0, 1))
 def _multiplied(
     center: bool, full: bool, rows: DenseRows, state: RememberedState, places: jax.Array
-) -> tuple[jax.Array, jax.Array]:
-    """Return orthonormal players (K, d), multiplied by powers of M of a sample, and the first k of them.
+) -> jax.Array:
+    """Return orthonormal players (K, d), multiplied by powers of M of a sample.
 
     `full` is whether all rows have a weight above 0.
     """
@@ -85,8 +83,7 @@ def _multiplied(
     start = state.memory.players
     players = jax.lax.fori_loop(0, POWERS, multiply, start)
     # Twice: the first step leaves an error of 1e-3.
-    players = reorthonormalise(reorthonormalise(players + MIXED * start))
-    return players, players[: state.k]
+    return reorthonormalise(reorthonormalise(players + MIXED * start))
 
 
 def _counted_places(rows: DenseRows, places: jax.Array) -> jax.Array:

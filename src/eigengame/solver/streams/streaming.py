@@ -180,7 +180,7 @@ def _begin_sampled(
     """Return a game without rows, its players drawn on the device."""
     draws = rounded_draws(seed, probes, d).astype(dtype) if probes else None
     state, moments, sums = begun(game, k, d, seed, draws)
-    start = (0, np.zeros((k, d), dtype))  # of the shape of later ones, as checkpoints are
+    start = (0, np.zeros((k, 0), dtype))
     return Stream(state, moments, 0, (start, start), probes=sums)
 
 
@@ -190,8 +190,7 @@ def _take_sampled(
     """Version of `take` for long batches: players begin at a sample of the first one."""
     state = stream.state
     if count and not stream.rows:
-        state, snapshot = state_at_sample(game, rows, state, count)
-        stream = stream._replace(snapshots=(snapshot, snapshot))
+        state = state_at_sample(game, rows, state, count)
     state, moments, probes, components = _step(
         replace(game, first_rounds=1), placement, rows, state, stream.moments, stream.probes, True
     )
