@@ -12,6 +12,7 @@ from scipy.sparse import issparse
 
 from eigengame import _check
 from eigengame.linalg.products import full_product
+from eigengame.solver.rows.device_rows import refuse_nonfinite_rows
 from eigengame.sources import Source
 
 
@@ -79,6 +80,8 @@ class Model(NamedTuple):
                 refuse_nonfinite(source.name, scores, block.values, begin)
             else:
                 scores = self._centred(np.asarray(full_product(block.values, there.T)), whiten)
+                if source.views and not np.isfinite(scores).all():
+                    refuse_nonfinite_rows(source, block.values, begin)
             if block.weights is not None:
                 scores[block.weights == 0] = np.nan
             yield scores

@@ -174,3 +174,20 @@ def test_rows_are_placed_on_the_default_device_of_the_caller():
         for _ in Noting(there, 4096, np.dtype(np.float32))():
             pass
     assert seen == [jax.devices()[0]] * 3
+
+
+def test_rows_on_the_device_are_transformed_there(monkeypatch):
+    rows = data(far=3)
+    pca = game_pca(K, random_state=0).fit(rows)
+    expected = pca.transform(rows)
+    monkeypatch.setattr("eigengame.estimator.fitted.on_device", lambda X: X)
+    monkeypatch.setattr("eigengame.estimator.fitted.TRANSFORMED_BYTES", 4 * D * 5000)
+    there = jnp.asarray(rows)
+    np.testing.assert_allclose(pca.transform(there), expected, atol=2e-5)
+    half = pca.transform(there.astype(jnp.bfloat16))
+    assert half.dtype == np.float32
+    np.testing.assert_allclose(half, expected, atol=0.1)
+    with pytest.raises(ValueError, match="features"):
+        pca.transform(there[:, 1:])
+    with pytest.raises(ValueError, match="feature 2 is nan in row 6000"):
+        pca.transform(there.at[6000, 2].set(jnp.nan))

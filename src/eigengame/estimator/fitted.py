@@ -32,6 +32,10 @@ from eigengame.preparation import Preparation
 from eigengame.solver.results.result import Result
 from eigengame.sources import Layers, Source, as_source
 from eigengame.sources._snp_alignment import Snps
+from eigengame.sources.device_array import DeviceArray, on_device
+
+TRANSFORMED_BYTES = 2**28
+"""Rows of an array on a GPU that are transformed at a time."""
 
 
 def attributes_of(result: Result) -> dict[str, Any]:
@@ -83,7 +87,8 @@ class FittedPCA(Exports, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
         X may be anything that `fit` takes. Data that is not in memory is read block by block. A model of prepared
         data prepares X first, unless it is prepared already; rows that the preparation skips have NaN. Scores of a
-        Dask array or data frame are a Dask array, computed on demand.
+        Dask array or data frame are a Dask array, computed on demand. Rows on a GPU stay there, and their scores
+        are a NumPy array.
 
         Genotypes in a PLINK file are aligned with the SNPs of the fit first: by id, in any order, with swapped
         alleles flipped. If SNPs are missing, see `align`.
@@ -92,6 +97,10 @@ class FittedPCA(Exports, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         if is_lazy(X):
             source = checked_source(self, X, reset=False)
             return lazy_scores(source, self._model(), whiten=self.whiten)
+        if self._preparation is None and (there := on_device(X)) is not None:
+            # Only the scores are transferred.
+            size = max(4096, TRANSFORMED_BYTES // max(there.nbytes // max(len(there), 1), 1))
+            return np.concatenate(list(self.transform_blocks(DeviceArray(there, "X"), size)))
         if self._preparation is None and not is_other(X):
             rows = checked_array(self, X, reset=False)
             return self._model().project(rows, whiten=self.whiten)
