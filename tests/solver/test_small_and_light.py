@@ -6,7 +6,8 @@ import pytest
 from eigengame import EigenGamePCA, as_source
 from eigengame.game.memory import common_mean
 from eigengame.metrics import angular_error
-from eigengame.solver.rows.batches import Batches, refuse_unless_finite
+from eigengame.solver.rows.batches import Batches
+from eigengame.solver.rows.finite import refuse_unless_finite
 
 K, D, B = 4, 12, 512
 

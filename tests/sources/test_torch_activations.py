@@ -12,7 +12,8 @@ from torch import nn  # noqa: E402
 from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
 
 from eigengame import activations  # noqa: E402
-from eigengame.solver.rows.batches import Batches, refuse_unless_finite  # noqa: E402
+from eigengame.solver.rows.batches import Batches  # noqa: E402
+from eigengame.solver.rows.finite import refuse_unless_finite  # noqa: E402
 from eigengame.sources import DEVICE_BUFFERS, Layers  # noqa: E402
 from eigengame.sources.torch import working_copy as torch_copy  # noqa: E402
 from eigengame.sources.torch.cuda_graph import GraphReplay  # noqa: E402

@@ -16,7 +16,8 @@ from eigengame.algorithms import Remembered
 from eigengame.dask.merge import merged, packed, unpacked
 from eigengame.dask.partitions import Partitions, open_partition
 from eigengame.solver.passes.passes import Step
-from eigengame.solver.rows.batches import Batches, refuse_unless_finite
+from eigengame.solver.rows.batches import Batches
+from eigengame.solver.rows.finite import refuse_unless_finite
 from eigengame.solver.rows.frame import Frame, frame_of
 from eigengame.solver.rows.ragged import LEAST_ROWS, shared_size
 from eigengame.sources import Source, SourceError

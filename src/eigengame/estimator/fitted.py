@@ -35,7 +35,7 @@ from eigengame.sources._snp_alignment import Snps
 from eigengame.sources.device_array import DeviceArray, on_device
 
 TRANSFORMED_BYTES = 2**28
-"""Rows of an array on a GPU that are transformed at a time."""
+"""Bytes of the rows of an array on a GPU that are transformed at a time."""
 
 
 def attributes_of(result: Result) -> dict[str, Any]:

@@ -81,7 +81,6 @@ class TwoPartRows(SampleRows):
 
     def directions(self, scores: jax.Array) -> jax.Array:
         r"""Return $Y^\top Z$, as a sum of chunks of rows."""
-        # Scores may have rows beyond those of the padding: `RememberedRows` splits these off before.
         k, parts = scores.shape[1], parts_of(scores)
         both = _over_chunks(jnp.concatenate(parts, axis=1), self.high)
         found = both[:k] + both[k:]

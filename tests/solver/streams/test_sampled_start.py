@@ -155,6 +155,11 @@ def test_refinement_begins_with_these_players():
     assert_found(pca, rows, within=1e-3)
 
 
+def test_any_seed_of_scikit_learn_is_accepted():
+    rows = data()
+    assert_found(fitted(rows, random_state=2**32 - 1), rows)
+
+
 def test_without_probes_angles_are_estimates():
     for size in SIZES.values():
         pca = fitted(data(), size, probes=0)

@@ -21,8 +21,8 @@ from eigengame.sharding.hosts import require_equal
 from eigengame.sharding.placement import Placement
 from eigengame.solver.passes.checkpoint import CheckpointStore, Interrupted
 from eigengame.solver.passes.events import Progress, Watcher
-from eigengame.solver.rows import batches as batching
 from eigengame.solver.rows.batches import Batches
+from eigengame.solver.rows.finite import refuse_unless_finite
 from eigengame.solver.rows.frame import Frame
 from eigengame.sources import Source, SourceError
 
@@ -130,7 +130,7 @@ class Passes(ABC):
 
     def refuse_unless_finite(self, scatter: Any) -> None:
         """Raise ValueError if the scatter (d,) of the features shows that the data has NaN or infinity."""
-        batching.refuse_unless_finite(self.batches, scatter)
+        refuse_unless_finite(self.batches, scatter)
 
     def notify(self, at: Progress, carry: Any, report: Report | None) -> None:
         """Call the progress callbacks. Any of them may stop the run."""

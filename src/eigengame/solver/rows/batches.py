@@ -14,15 +14,13 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from eigengame import _check
 from eigengame._system import interrupts
 from eigengame._system.aligned import AlignedCopies
 from eigengame._system.read_ahead import read_ahead
 from eigengame.game.rows import DenseRows
-from eigengame.sharding.gather import gather
 from eigengame.sharding.placement import ONE_DEVICE, Placement
-from eigengame.solver.rows.device_rows import refuse_nonfinite_rows, rows_on_device
-from eigengame.solver.rows.frame import Frame, refuse_too_small
+from eigengame.solver.rows.device_rows import rows_on_device
+from eigengame.solver.rows.frame import Frame
 from eigengame.solver.rows.ragged import LEAST_ENTRIES, shared_size
 from eigengame.solver.rows.raw_rows import RawRows
 from eigengame.solver.rows.sparse_batches import csr_on_host, csr_rows, sparse_rows
@@ -349,36 +347,6 @@ def batches_in_memory(source: Source, dtype: Any, *, copied: bool) -> int:
     if source.views and not copied and source.dtype == dtype:
         return 1 if source.slow else 2
     return 2 + (AHEAD if source.slow else 0)
-
-
-def refuse_unless_finite(batches: Batches, scatter: Any) -> None:
-    """Raise ValueError if the data contains NaN or infinity, with the place of the first one, or is too small.
-
-    One such number makes the scatter (d,) of its column NaN or infinite, so valid data is not read again for this
-    check.
-    """
-    scatter = gather(scatter)
-    if np.isfinite(scatter).all():
-        refuse_too_small(batches.source.name, scatter)
-        return
-    source, begin = batches.source, 0
-    for block in interrupts.drawn(source.blocks(0, batches.size) if source.again else ()):
-        if source.on_device:
-            refuse_nonfinite_rows(source, block.values, begin)
-            begin += len(block)
-            continue
-        if source.sparse:
-            _check.finite_entries(source.name, block.values, first=begin)
-        else:
-            places = range(begin, begin + max(len(block), 1))
-            _check.finite(source.name, np.asarray(block.values), places=places)
-        begin += len(block)
-    largest = np.finfo(scatter.dtype).max
-    raise ValueError(
-        f"{source.name} has NaN or infinite numbers, or numbers whose squares add up to more than {largest:.2g}: "
-        "give prepare(data, missing='mean') or missing='skip' (--missing) for NaN, remove infinite numbers, or "
-        "divide the data by its largest number."
-    )
 
 
 @partial(jax.jit, static_argnums=2)

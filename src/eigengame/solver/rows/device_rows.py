@@ -109,8 +109,8 @@ def refuse_nonfinite_rows(source: Source, values: jax.Array, begin: int) -> None
         place = f"{source.name}: {source.describe_feature(column)} is {found} in row {begin + row}"
         if source.views:
             raise ValueError(
-                f"{place}: remove such rows or replace such numbers, or give the array on the host, as "
-                "prepare(X, missing='mean')."
+                f"{place}: remove such rows, or replace such numbers. For NaN, prepare(X, missing='mean') does "
+                "that if X is a NumPy array."
             )
         raise ValueError(
             f'{place}: check the network and its input, use dtype="float32" if half precision overflows, or leave '

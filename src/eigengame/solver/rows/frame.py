@@ -220,7 +220,7 @@ def _figures(values: Any, spread: bool) -> Any:
     0 unless `spread` is set.
     """
     xp: Any = array_namespace(values)
-    block = values.astype(xp.promote_types(values.dtype, np.float32))
+    block = values.astype(xp.promote_types(values.dtype, np.float32), copy=False)
     low, high = block.min(axis=0), block.max(axis=0)
     if not spread:
         return xp.stack([low, high, xp.zeros_like(low), xp.zeros_like(low)])

@@ -119,7 +119,7 @@ def _with_heavy_rows(rows: DenseRows, places: jax.Array, count: int, *, center: 
 
 @partial(quick_jit, static_argnums=(0, 1, 2))
 def begun(
-    game: Remembered, k: int, d: int, seed: int, draws: jax.Array | None
+    game: Remembered, k: int, d: int, seed: np.uint32, draws: jax.Array | None
 ) -> tuple[RememberedState, Moments, ProbeSums | None]:
     """Return a game without rows in float32, its players drawn on the device, for these probes (r, d)."""
     count = game.players_for(k, d)

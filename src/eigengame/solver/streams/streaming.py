@@ -179,7 +179,7 @@ def _begin_sampled(
 ) -> Stream:
     """Return a game without rows, its players drawn on the device."""
     draws = rounded_draws(seed, probes, d).astype(dtype) if probes else None
-    state, moments, sums = begun(game, k, d, seed, draws)
+    state, moments, sums = begun(game, k, d, np.uint32(seed % 2**32), draws)
     start = (0, np.zeros((k, 0), dtype))
     return Stream(state, moments, 0, (start, start), probes=sums)
 
