@@ -11,7 +11,9 @@ torch = pytest.importorskip("torch", reason="torch is not installed")
 from torch import nn  # noqa: E402
 from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
 
-from eigengame import activations  # noqa: E402
+from eigengame import Checkpoint, activations  # noqa: E402
+from eigengame.solver.passes import passes  # noqa: E402
+from eigengame.solver.rows import batches as batches_module  # noqa: E402
 from eigengame.solver.rows.batches import Batches  # noqa: E402
 from eigengame.solver.rows.finite import refuse_unless_finite  # noqa: E402
 from eigengame.sources import DEVICE_BUFFERS, Layers  # noqa: E402
@@ -232,6 +234,35 @@ def test_a_fit_in_half_precision_equals_that_of_the_stacked_rows(net):
     np.testing.assert_allclose(found.explained_variance_, same.explained_variance_, rtol=1e-4)
     np.testing.assert_allclose(found.transform(source), same.transform(rows), atol=1e-2)
     assert found.layers_.cut(found.components_)["conv1"].shape == (3, 4, 6, 6)
+
+
+def test_a_fit_is_the_same_if_the_next_batch_is_not_started_early(net, monkeypatch):
+    many = torch.from_numpy(np.random.default_rng(2).normal(size=(520, 3, 8, 8)).astype(np.float32))
+    source = activations(net, loader(32, many), BLOCKS)  # the last batch is short
+    early = game_pca(3, random_state=0).fit(source)
+    for module in (batches_module, passes):
+        monkeypatch.setattr(module, "computed_on_device", lambda source: False)
+    late = game_pca(3, random_state=0).fit(source)
+    for name in ("components_", "mean_", "explained_variance_"):
+        np.testing.assert_array_equal(getattr(early, name), getattr(late, name))
+
+
+def test_a_fit_that_was_stopped_continues_after_the_last_batch_of_an_update(net, tmp_path):
+    many = torch.from_numpy(np.random.default_rng(3).normal(size=(520, 3, 8, 8)).astype(np.float32))
+
+    class Stop:
+        def batch(self, at):
+            return at.rows >= 96
+
+    def fit(**options):
+        source = activations(net, loader(32, many), BLOCKS)
+        return game_pca(3, random_state=0, passes=1).fit(source, **options)
+
+    kept = Checkpoint(tmp_path, trust_source=True)
+    assert fit(checkpoint=kept, progress=[Stop()]).n_samples_seen_ == 96
+    resumed, whole = fit(checkpoint=kept), fit()
+    assert resumed.n_samples_seen_ == 520
+    np.testing.assert_array_equal(resumed.components_, whole.components_)
 
 
 # ---------------------------------------------------------------- numbers that are not finite

@@ -1,4 +1,4 @@
-"""Reading ahead on a thread."""
+"""Reading ahead: on a thread, or by one item without a thread."""
 
 from __future__ import annotations
 
@@ -56,6 +56,24 @@ def read_ahead(items: Iterator[Any], most: int) -> Iterator[Any]:
     finally:
         stop.set()
         _wait_for(thread)
+
+
+def one_ahead(items: Iterator[Any]) -> Iterator[Any]:
+    """Iterate over items, each of which is yielded after the next one was drawn.
+
+    For items whose computation is only started when they are drawn. An error is raised after the items before it.
+    """
+    end = object()
+    item, error = next(items, end), None
+    while item is not end:
+        try:
+            later = next(items, end)
+        except Exception as found:  # items may do anything
+            later, error = end, found
+        yield item
+        if error is not None:
+            raise error
+        item = later
 
 
 def _next(waiting: queue.Queue[tuple[str, Any]]) -> tuple[str, Any]:

@@ -21,7 +21,7 @@ from eigengame.sharding.hosts import require_equal
 from eigengame.sharding.placement import Placement
 from eigengame.solver.passes.checkpoint import CheckpointStore, Interrupted
 from eigengame.solver.passes.events import Progress, Watcher
-from eigengame.solver.rows.batches import Batches
+from eigengame.solver.rows.batches import Batches, computed_on_device
 from eigengame.solver.rows.finite import refuse_unless_finite
 from eigengame.solver.rows.frame import Frame
 from eigengame.sources import Source, SourceError
@@ -209,11 +209,13 @@ class SourcePasses(Passes):
         if ended:
             return carry
         total, begin, before, complete = self.source.shape[0], row, None, True
+        early = computed_on_device(self.source)
         try:
             for batch in self.batches(row):
                 after = step(carry, batch.rows, batch.counted)
-                # At most two batches at a time: wait for the one before the one that was just started.
-                _wait_for(before)
+                # At most two updates at a time, and one if the next batch has been started already: at most two
+                # batches are read while a third is computed (`DEVICE_BUFFERS`).
+                _wait_for(carry if early else before)
                 before, carry, row = carry, after, row + batch.read
                 self.notify(Progress(task, number + 1, row, total, begin), carry, report)
                 # Only a pass with figures can end early: the carries of others mean nothing before the end.

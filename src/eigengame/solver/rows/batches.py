@@ -16,7 +16,7 @@ import numpy as np
 
 from eigengame._system import interrupts
 from eigengame._system.aligned import AlignedCopies
-from eigengame._system.read_ahead import read_ahead
+from eigengame._system.read_ahead import one_ahead, read_ahead
 from eigengame.game.rows import DenseRows
 from eigengame.sharding.placement import ONE_DEVICE, Placement
 from eigengame.solver.rows.device_rows import rows_on_device
@@ -117,6 +117,8 @@ class Batches:
     def __call__(self, start: int = 0) -> Iterator[Batch]:
         """Iterate over the batches of one pass, beginning at row `start`."""
         made = self._made(start, jax.config.jax_default_device)  # type: ignore[attr-defined]
+        if computed_on_device(self.source):
+            return one_ahead(made)
         # Also for transfers to a device with memory of its own: updates block this thread.
         waits = self.source.slow or transferred(self.source)
         return read_ahead(made, self.ahead) if self.ahead and waits else made
@@ -332,6 +334,15 @@ class Batches:
 def transferred(source: Source) -> bool:
     """Return whether rows of the host are transferred to a device with memory of its own."""
     return not source.on_device and jax.default_backend() != "cpu"
+
+
+def computed_on_device(source: Source) -> bool:
+    """Return whether rows are computed on the device when they are drawn, such as the activations of a network.
+
+    The host may have to wait in the middle of an update, for example to choose a branch. So the computation of the
+    next batch is started before the update, and the device continues with it meanwhile.
+    """
+    return source.on_device and not source.views
 
 
 def batches_in_memory(source: Source, dtype: Any, *, copied: bool) -> int:

@@ -148,9 +148,9 @@ class TorchNetwork:
         """Yield the outputs for batches that begin at `row`, in blocks of `size` rows, minus an origin (d,).
 
         A batch that extends over the end of a block is split and run in parts. Blocks are views of
-        `DEVICE_BUFFERS` buffers in turn. Three are enough: a pass requests the next block while the update
-        of the current one runs, after it has waited for the update before. So at most two buffers are being
-        read while a third is written.
+        `DEVICE_BUFFERS` buffers in turn. Three are enough: a pass requests block n before the update of block
+        n - 1 is started, and after that of block n - 3 is complete. So at most two buffers are read while a third
+        is written.
         """
         self._use_origin(origin)
         buffers = self._allocate(size)
