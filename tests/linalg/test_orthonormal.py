@@ -7,6 +7,7 @@ from eigengame.game import random_players
 from eigengame.linalg import orthonormal
 from eigengame.linalg.orthonormal import (
     orthonormalise,
+    orthonormalise_nearly,
     reorthonormalise,
     reorthonormalise_scores,
     safe_norms,
@@ -102,3 +103,33 @@ def test_vectors_that_are_nearly_orthonormal_become_so(dtype):
     expected = np.diag([1.0, 1, 1, 0, 1, 1])
     close = 20 * np.finfo(dtype).eps
     np.testing.assert_allclose(found @ found.T, expected, atol=close)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("kind", ["random", "graded", "parallel"])
+def test_rows_become_nearly_orthonormal_by_shifted_factors(dtype, kind):
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(12, 200))
+    if kind == "graded":
+        rows *= 10.0 ** -np.arange(12)[:, None]
+    if kind == "parallel":
+        rows = rows[:1] + 1e-2 * rows
+    with jax.enable_x64(True):
+        given = jnp.asarray(rows, dtype)
+        found = np.asarray(orthonormalise_nearly(given), np.float64)
+        exact = np.asarray(orthonormalise(given), np.float64)
+    assert np.abs(found @ found.T - np.eye(12)).max() < 1e-3
+    # The same spans of leading rows.
+    for count in range(1, 13):
+        across = np.linalg.svd(found[:count] @ exact[:count].T, compute_uv=False)
+        assert across.min() > 1 - 1e-3
+
+
+def test_zero_rows_and_dependent_rows_stay_finite():
+    rows = np.random.default_rng(0).normal(size=(6, 50)).astype("float32")
+    rows[2], rows[4] = 0, rows[1]
+    found = np.asarray(orthonormalise_nearly(jnp.asarray(rows)))
+    assert np.isfinite(found).all()
+    assert (found[2] == 0).all()
+    others = found[[0, 1, 3, 5]]
+    np.testing.assert_allclose(others @ others.T, np.eye(4), atol=1e-3)

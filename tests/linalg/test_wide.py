@@ -38,6 +38,19 @@ def test_kernel_inner_products_equal_those_of_float64(players, vector, d):
     np.testing.assert_allclose(across, x @ w.T, atol=tolerance)
 
 
+@pytest.mark.parametrize("count", [16, 10])
+@pytest.mark.parametrize(("players", "vector", "d"), SHAPES)
+def test_kernel_inner_products_include_those_of_probes(players, vector, d, count):
+    parts, rows = arrays(players, vector, d)
+    (draws,), _ = arrays(count, False, d, seed=7)
+    *plain, found = gram_space.inner_products(parts, rows, draws=draws, interpret=INTERPRET)
+    x, tolerance = np.asarray(rows, np.float64), 2**-17 * np.sqrt(d) * 4
+    np.testing.assert_allclose(found, x @ np.asarray(draws, np.float64).T, atol=tolerance)
+    alone = gram_space.inner_products(parts, rows, interpret=INTERPRET)
+    for one, other in zip(plain, alone, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
 @pytest.mark.parametrize("size", [1, 2.0**-60, 1e12])
 @pytest.mark.parametrize(("players", "vector", "d"), SHAPES)
 def test_kernel_combinations_equal_those_of_float64(players, vector, d, size):
@@ -88,6 +101,10 @@ def test_kernel_sums_of_a_pass_equal_those_of_float64(players, d):
     np.testing.assert_allclose(scores, x @ v.T, atol=2**-17 * np.sqrt(d) * 4)
     made = passes.added(total, jnp.asarray(given, jnp.float32), rows, interpret=INTERPRET)
     np.testing.assert_allclose(made, v + given.T @ x, atol=2e-5)
+    vector, factors = rng.normal(size=d), rng.normal(size=players)
+    further = jnp.asarray(vector, jnp.float32), jnp.asarray(factors, jnp.float32)
+    more = passes.added(total, jnp.asarray(given, jnp.float32), rows, *further, interpret=INTERPRET)
+    np.testing.assert_allclose(more, v + given.T @ x + np.outer(factors, vector), atol=2e-5)
     found = passes.column_sums(jnp.asarray(roots, jnp.float32), rows, interpret=INTERPRET)
     np.testing.assert_allclose(found[0], roots @ x, atol=2e-5)
     np.testing.assert_allclose(found[1], np.sum(x**2, axis=0), rtol=1e-5)
@@ -100,6 +117,9 @@ def test_plain_products_of_a_pass_equal_those_of_float64():
     np.testing.assert_allclose(scores, x @ w.T, rtol=1e-5, atol=1e-4)
     made = DenseRows(rows).add_directions(block, scores)
     np.testing.assert_allclose(made, w + (x @ w.T).T @ x, rtol=1e-5, atol=1e-3)
+    vector, factors = block[0], jnp.arange(5.0, dtype=jnp.float32)
+    more = wide.add_directions(block, scores, rows, vector, factors)
+    np.testing.assert_allclose(more, made + np.outer(factors, vector), rtol=1e-6, atol=1e-4)
 
 
 def test_dense_rows_use_kernels_if_these_fit(monkeypatch):
@@ -140,6 +160,10 @@ def test_kernels_are_used_on_gpus_for_supported_shapes(monkeypatch):
     assert not wide.kernels_fit([players], rows)
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
     assert wide.kernels_fit([players], rows)
+    assert wide.kernels_fit_probes([players], rows, players)
+    assert not wide.kernels_fit_probes(
+        [players], rows, jax.ShapeDtypeStruct((33, 2**16), "float32")
+    )
     assert not wide.kernels_fit([players], jax.ShapeDtypeStruct((32, 2**16), "float32"))
     assert not wide.kernels_fit([players], jax.ShapeDtypeStruct((31, 2**16), "bfloat16"))
     assert not wide.kernels_fit([players] * 3, rows)

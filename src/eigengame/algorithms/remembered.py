@@ -142,8 +142,13 @@ class Remembered:
         like, step = np.zeros((k, 0), dtype), np.zeros((), np.int32)
         return RememberedState(memory, jax.device_put(like), jax.device_put(step))
 
-    def update(self, rows: Rows, state: RememberedState) -> tuple[RememberedState, Info]:
-        """Play one batch together with the memory of all rows before it."""
+    def update(
+        self, rows: Rows, state: RememberedState, *, empty: bool = False
+    ) -> tuple[RememberedState, Info]:
+        """Play one batch together with the memory of all rows before it.
+
+        `empty` is whether it is known that there are none, which saves a little.
+        """
         memory = state.memory
         if self.forget != 1:
             rows, keep = self.fade(rows, memory.strengths.dtype)
@@ -152,7 +157,7 @@ class Remembered:
             memory = self._update_in_units(rows, memory)
         else:
             memory = memory._replace(players=_corrected_players(state))
-            new = RememberedRows.of(rows, memory, center=self.center)
+            new = RememberedRows.of(rows, memory, center=self.center, empty=empty)
             memory = Memory(*self._rounds(new), *new.mean_and_weight())
         return RememberedState(memory, state.like, state.step + 1), _info(memory, state.k)
 
@@ -334,7 +339,7 @@ def _new_rows(new: RememberedRows) -> jax.Array:
     """Return the rows of the batch as an array: weighted, centred, and with the bridge between means."""
     batch = new.rows
     assert isinstance(batch, DenseRows)
-    if new.centring is None:
-        return batch.dense()
+    if new.centring is None or new.centring.bridge is None:
+        return batch.centred(None if new.centring is None else new.centring.mean).dense()
     centred = batch.centred(new.centring.mean)
     return jnp.concatenate([centred.dense(), new.centring.bridge[None, :]])

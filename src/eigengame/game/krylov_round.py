@@ -114,10 +114,15 @@ def krylov_round(
     # Scaled to size 1: directions have the size of M, so their squares may be out of range.
     largest = xp.max(xp.abs(fresh), axis=1, keepdims=True)
     fresh = fresh / xp.where(largest > 0, largest, 1)
-    # Rounding errors along the players are removed from the coefficients, not from rows of width d.
+    # Rounding errors along the players are removed from the smaller ones: from the directions of few features, or
+    # from the scores of few rows and the coefficients.
     inside = full_product(fresh, players.T)
-    raw = full_product(fresh, fresh.T)
-    overlaps = raw - full_product(inside, inside.T)
+    raw, tall = full_product(fresh, fresh.T), scores.shape[0] > players.shape[1]
+    if tall:
+        fresh = fresh - full_product(inside, players)
+        inside, overlaps = xp.zeros_like(inside), full_product(fresh, fresh.T)
+    else:
+        overlaps = raw - full_product(inside, inside.T)
     lengths2 = xp.diag(overlaps)
     # A row that mostly lies along the players consists of rounding errors: leave it out.
     real = lengths2 > 0.25 * xp.diag(raw)
@@ -129,7 +134,8 @@ def krylov_round(
     fresh, fresh_scores, inside, basis, empty = cond(
         apart, lambda one: one, partial(_made_orthonormal, rows, players), given
     )
-    fresh_scores = fresh_scores - full_product(scores, inside.T)
+    if not tall:
+        fresh_scores = fresh_scores - full_product(scores, inside.T)
     across = full_product(rows.gram(scores, fresh_scores), basis.T)
     among = full_product(full_product(basis, rows.gram(fresh_scores, fresh_scores)), basis.T)
     if past is not None:

@@ -106,14 +106,14 @@ class Centring(NamedTuple):
         Coefficients that combine the rows to their mean.
     mean : array of shape (d,)
         The mean of the batch.
-    bridge : array of shape (d,)
-        The row for the difference between the means of memory and batch.
+    bridge : array of shape (d,) or None
+        The row for the difference between the means of memory and batch; None if the memory has no rows.
     """
 
     unit: jax.Array
     share: jax.Array
     mean: jax.Array
-    bridge: jax.Array
+    bridge: jax.Array | None
 
 
 @jax.tree_util.register_dataclass
@@ -143,10 +143,11 @@ class RememberedRows:
     centring: Centring | None = None
 
     @classmethod
-    def of(cls, rows: Any, memory: Memory, *, center: bool) -> RememberedRows:
+    def of(cls, rows: Any, memory: Memory, *, center: bool, empty: bool = False) -> RememberedRows:
         """Combine a batch with a memory, without the rows of the memory: `with_past` adds these.
 
-        With `center`, rows are centred about the mean of memory and batch.
+        With `center`, rows are centred about the mean of memory and batch. With `empty`, the memory is known to
+        have no rows, and scores need no further row.
         """
         none = memory.players[:0]
         if not isinstance(rows, SampleRows):
@@ -162,6 +163,8 @@ class RememberedRows:
             return cls(rows, memory, weight, none)
         share = unit / xp.where(weight > 0, weight, 1)
         mean = rows.directions(share)[0] if rows.mean is None else rows.mean
+        if empty:
+            return cls(rows, memory, weight, none, Centring(unit, share, mean, None))
         total = xp.where(memory.weight + weight > 0, memory.weight + weight, 1)
         # n * (m / (n + m)), not (n * m) / (n + m): the product of two counts may overflow float32.
         spread = xp.sqrt(memory.weight * (weight / total))
@@ -192,6 +195,8 @@ class RememberedRows:
             return xp.concatenate([*past, batch])
         # The mean is a linear combination of the rows, so its scores are the same combination of their scores.
         batch = batch - centring.unit * self.rows.gram(centring.share, batch)
+        if centring.bridge is None:
+            return xp.concatenate([*past, batch]) if past else batch
         bridge = full_product(players, centring.bridge[:, None]).T
         return xp.concatenate([*past, _append_row(batch, bridge, self._parts)])
 
@@ -205,11 +210,11 @@ class RememberedRows:
     def directions(self, scores: jax.Array) -> jax.Array:
         """Return the directions from memory, batch and bridge."""
         p, centring = len(self.past), self.centring
-        if centring is None:
+        if centring is None or centring.bridge is None:
+            # Centred scores sum to 0, so rows need not be centred as well.
             new = self.rows.directions(scores[p:])
         else:
             batch, bridge = _split_row(scores[p:], self._parts)
-            # Centred scores sum to 0, so rows need not be centred as well.
             new = self.rows.directions(batch) + bridge[:, None] * centring.bridge[None, :]
         return new + full_product(scores[:p].T, self.past) if p else new
 

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from eigengame.game.rows import DenseRows, SampleRows
-from eigengame.linalg.products import LONGEST_CHUNK, row_product
+from eigengame.linalg.products import LONGEST_CHUNK, full_product, row_product
 
 UNIT = 64
 """Rows of a chunk are a multiple of this: otherwise XLA copies them, padded, for each product."""
@@ -69,8 +69,18 @@ class TwoPartRows(SampleRows):
         return high if self.low is None else high + self.low.astype(jnp.float32)
 
     def gram(self, left: jax.Array, right: jax.Array) -> jax.Array:
-        """Return the inner products of two arrays of scores, in float32."""
-        return row_product(left, right)
+        """Return the inner products of two arrays of scores, which may have further rows.
+
+        Those with one column are in float32: means are subtracted from scores, and may be far larger than these.
+        """
+        if left.shape[1] == 1:
+            return row_product(left, right)
+        m, k, l = self.roots.shape[0], left.shape[1], right.shape[1]
+        one = jnp.concatenate(parts_of(left[:m]), axis=1)
+        other = one if left is right else jnp.concatenate(parts_of(right[:m]), axis=1)
+        both = _over_chunks(one, other)
+        found = both[:k, :l] + (both[:k, l:] + both[k:, :l])
+        return found if len(left) == m else found + full_product(left[m:].T, right[m:])
 
     def scores(self, players: jax.Array) -> jax.Array:
         r"""Return $Z V^\top$."""

@@ -117,6 +117,28 @@ def _by_qr(players: jax.Array) -> jax.Array:
     return (q * signs[None, :]).T
 
 
+SHIFT = 4.0
+"""Roundings of a unit vector, for each row, that are added to the overlaps of rows that may be dependent."""
+
+
+def orthonormalise_nearly(players: jax.Array, steps: int = 2) -> jax.Array:
+    r"""Return nearly orthonormal rows of the same span, in order, without a branch and without QR.
+
+    Each step is a shifted Cholesky factor of the overlaps (Fukaya et al., 2020). A GPU takes a fraction of the time
+    of QR for it, which goes through the rows one by one. The shift $\epsilon$ keeps the factor of dependent rows
+    finite: what a row has outside the rows before it shrinks if it is below $\sqrt\epsilon$, and the next step
+    restores it. One step is enough between products. A zero row stays zero, and a row that depends on the others up
+    to rounding is not orthogonal to them afterwards.
+    """
+    count, eps = len(players), float(jnp.finfo(players.dtype).eps)
+    shift = SHIFT * count * eps * jnp.eye(count, dtype=players.dtype)
+    for _ in range(steps):
+        players = unit_rows(players)
+        factor = jnp.linalg.cholesky(long_product(players, players) + shift)
+        players = full_product(_inverse(factor), players)
+    return players
+
+
 def reorthonormalise(players: jax.Array) -> jax.Array:
     r"""Correct nearly orthonormal rows by one Newton-Schulz step, $\frac12(3I - VV^\top)V$.
 

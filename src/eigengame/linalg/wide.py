@@ -21,7 +21,9 @@ import jax.numpy as jnp
 from eigengame.linalg.products import full_product, long_product, row_product
 
 
-def inner_products(wide: Sequence[jax.Array], rows: jax.Array) -> tuple[jax.Array, jax.Array]:
+def inner_products(
+    wide: Sequence[jax.Array], rows: jax.Array, draws: jax.Array | None = None
+) -> tuple[jax.Array, ...]:
     r"""Return $XX^\top$, shape (m, m), and $XW^\top$, shape (m, K).
 
     Parameters
@@ -30,14 +32,17 @@ def inner_products(wide: Sequence[jax.Array], rows: jax.Array) -> tuple[jax.Arra
         The parts of $W$, with K rows together.
     rows : array of shape (m, d)
         $X$. Kernels read bfloat16 without conversion, and multiply it exactly.
+    draws : array of shape (r, d), optional
+        Probes $G$: $XG^\top$, shape (m, r), is returned as well.
     """
-    if kernels_fit(wide, rows):
+    if kernels_fit(wide, rows) if draws is None else kernels_fit_probes(wide, rows, draws):
         from eigengame.linalg.kernels import gram_space as kernels
 
-        return kernels.inner_products(wide, rows)
+        return kernels.inner_products(wide, rows, draws=draws)
     rows = rows.astype(jnp.promote_types(rows.dtype, wide[0].dtype))
     across = [full_product(rows, part.T) for part in wide]
-    return full_product(rows, rows.T), jnp.concatenate(across, axis=1)
+    of_draws = [] if draws is None else [full_product(rows, draws.T)]
+    return full_product(rows, rows.T), jnp.concatenate(across, axis=1), *of_draws
 
 
 def overlaps_of(wide: Sequence[jax.Array]) -> jax.Array:
@@ -103,13 +108,25 @@ def scores(players: jax.Array, rows: jax.Array) -> jax.Array:
     return full_product(rows, players.T)
 
 
-def add_directions(total: jax.Array, scores: jax.Array, rows: jax.Array) -> jax.Array:
-    r"""Return $T + Y^\top X$, shape (K, d), for a total (K, d) and scores (m, K)."""
+def add_directions(
+    total: jax.Array,
+    scores: jax.Array,
+    rows: jax.Array,
+    vector: jax.Array | None = None,
+    factors: jax.Array | None = None,
+) -> jax.Array:
+    r"""Return $T + Y^\top X$, shape (K, d), for a total (K, d) and scores (m, K).
+
+    With a `vector` w (d,) and its `factors` b (K,), return $T + Y^\top X + bw^\top$.
+    """
     if kernels_fit([total], rows):
         from eigengame.linalg.kernels import passes as kernels
 
-        return kernels.added(total, scores, rows)
-    return total + row_product(scores, rows)
+        return kernels.added(total, scores, rows, vector, factors)
+    made = total + row_product(scores, rows)
+    if vector is None or factors is None:
+        return made
+    return made + factors[:, None] * vector[None, :]
 
 
 class WideOperations(NamedTuple):
@@ -119,7 +136,7 @@ class WideOperations(NamedTuple):
     called between them; it returns the function unchanged if the whole update is compiled.
     """
 
-    inner_products: Callable[..., tuple[jax.Array, jax.Array]]
+    inner_products: Callable[..., tuple[jax.Array, ...]]
     combined: Callable[..., tuple[list[Any], jax.Array]]
     overlaps: Callable[..., jax.Array]
     compiled: Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -146,6 +163,12 @@ def kernels_fit(wide: Sequence[Any], rows: Any) -> bool:
     one_more = len(wide) == 1 or (len(wide) == 2 and wide[1].shape[0] == 1)
     few = sum(part.shape[0] for part in wide) <= MOST_WIDE
     return rows_fit(rows) and wide[0].dtype == jnp.float32 and one_more and few
+
+
+def kernels_fit_probes(wide: Sequence[Any], rows: Any, draws: Any) -> bool:
+    """Return whether the kernel of inner products can also multiply the rows with probes (r, d)."""
+    together = draws.shape[0] + sum(part.shape[0] for part in wide)
+    return kernels_fit(wide, rows) and draws.dtype == jnp.float32 and together <= MOST_WIDE
 
 
 def rows_fit(rows: Any) -> bool:

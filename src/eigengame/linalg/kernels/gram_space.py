@@ -15,6 +15,7 @@ choices:
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -46,51 +47,68 @@ PARTS = 2
 
 
 def inner_products(
-    wide: Sequence[jax.Array], rows: jax.Array, *, interpret: bool = False
-) -> tuple[jax.Array, jax.Array]:
-    r"""Return $XX^\top$ (m, m) and $XW^\top$ (m, K); W is players and at most one further vector."""
-    square, across = _products(wide, rows, square=True, interpret=interpret)
+    wide: Sequence[jax.Array],
+    rows: jax.Array,
+    *,
+    draws: jax.Array | None = None,
+    interpret: bool = False,
+) -> tuple[jax.Array, ...]:
+    r"""Return $XX^\top$ (m, m) and $XW^\top$ (m, K); W is players and at most one further vector.
+
+    With probes `draws` (r, d), return $XG^\top$ (m, r) as well.
+    """
+    groups = [wide] if draws is None else [wide, [draws]]
+    square, *across = _products(groups, rows, square=True, interpret=interpret)
     done = rows.shape[1] // TILE * TILE
     if done == rows.shape[1]:
-        return square, across
+        return square, *across
     rest = rows[:, done:].astype(jnp.float32)
-    return square + full_product(rest, rest.T), across
+    return square + full_product(rest, rest.T), *across
 
 
 def scores(players: jax.Array, rows: jax.Array, *, interpret: bool = False) -> jax.Array:
     r"""Return $XV^\top$, shape (m, K)."""
-    (found,) = _products([players], rows, square=False, interpret=interpret)
+    (found,) = _products([[players]], rows, square=False, interpret=interpret)
     return found
 
 
 def _products(
-    wide: Sequence[jax.Array], rows: jax.Array, *, square: bool, interpret: bool
+    groups: Sequence[Sequence[jax.Array]], rows: jax.Array, *, square: bool, interpret: bool
 ) -> list[jax.Array]:
-    r"""Return $XW^\top$, preceded with `square` by $XX^\top$ over all whole tiles."""
-    (m, d), k = rows.shape, sum(map(len, wide))
+    r"""Return $XW^\top$ for each group of vectors, preceded with `square` by $XX^\top$ over all whole tiles."""
+    (m, d), heights = rows.shape, [sum(map(len, wide)) for wide in groups]
     tiles, each, programs = shares(d, TILE, 1)
-    widths = [*((m,) if square else ()), *(size for _, size in pieces_of(k))]
-    arrays = (*wide, rows, jnp.ones((1,), jnp.float32))
+    pieces = [pieces_of(k) for k in heights]
+    widths = [*((m,) if square else ()), *(size for own in pieces for _, size in own)]
+    arrays = (*itertools.chain(*groups), rows, jnp.ones((1,), jnp.float32))
     shared = called(
         functools.partial(
-            _add_products, k=len(wide[0]), parts=len(wide), each=each, tiles=tiles, square=square
+            _add_products,
+            groups=[(len(wide[0]), len(wide)) for wide in groups],
+            each=each,
+            tiles=tiles,
+            square=square,
         ),
         arrays,
         grid=(programs,),
         out_shape=[jax.ShapeDtypeStruct((programs, m, width), jnp.float32) for width in widths],
         out_specs=[pl.BlockSpec((None, m, width), lambda i: (i, 0, 0)) for width in widths],
-        compiler_params=triton.CompilerParams(num_warps=8, num_stages=4 if k <= 32 else 3),
+        compiler_params=triton.CompilerParams(
+            num_warps=8, num_stages=4 if sum(heights) <= 32 else 3
+        ),
         interpret=interpret,
         name="inner_products" if square else "scores",
     )
     sums = [jnp.sum(one, axis=0) for one in shared]
-    squares, pieces = (sums[:1], sums[1:]) if square else ([], sums)
-    across = jnp.concatenate(pieces, axis=1)[:, :k]
+    found, rest = (sums[:1], iter(sums[1:])) if square else ([], iter(sums))
     done = tiles * TILE
-    if done < d:
-        left = jnp.concatenate([part[:, done:] for part in wide])
-        across = across + full_product(rows[:, done:].astype(jnp.float32), left.T)
-    return [*squares, across]
+    for wide, k, own in zip(groups, heights, pieces, strict=True):
+        across = jnp.concatenate(list(itertools.islice(rest, len(own))), axis=1)[:, :k]
+        if done < d:
+            left = jnp.concatenate([part[:, done:] for part in wide])
+            across = across + full_product(rows[:, done:].astype(jnp.float32), left.T)
+        found.append(across)
+    return found
 
 
 def overlaps(
@@ -203,16 +221,24 @@ def _sum_of_parts(coefficients: jax.Array, dtype: Any) -> jax.Array:
     return sum(coefficient_parts(coefficients, PARTS, dtype), jnp.zeros_like(coefficients))
 
 
-def _add_products(*refs: Any, k: int, parts: int, each: int, tiles: int, square: bool) -> None:
-    """Sum one program's tiles: with `square` (m, m) of the rows, and (m, size) for each piece of W."""
-    wide, (rows, one), outputs = refs[:parts], refs[parts : parts + 2], refs[parts + 2 :]
+def _add_products(
+    *refs: Any, groups: Sequence[tuple[int, int]], each: int, tiles: int, square: bool
+) -> None:
+    """Sum one program's tiles: with `square` (m, m) of the rows, and (m, size) for each piece of the groups.
+
+    `groups` are the length of the first part and the number of parts of each.
+    """
+    count = sum(parts for _, parts in groups)
+    arrays, (rows, one), outputs = iter(refs[:count]), refs[count : count + 2], refs[count + 2 :]
+    own = [(list(itertools.islice(arrays, parts)), k) for k, parts in groups]
 
     def products(columns: Any) -> list[jax.Array]:
         x = triton.load(rows.at[:, columns])
         new = [triton.dot(x, x, trans_b=True)] if square else []
-        for piece in pieces_of(k + parts - 1):
-            parted = parts_of(load(wide, k, *piece, columns), PARTS)
-            new.append(added_up(triton.dot(x, part, trans_b=True) for part in parted))
+        for wide, k in own:
+            for piece in pieces_of(k + len(wide) - 1):
+                parted = parts_of(load(wide, k, *piece, columns), PARTS)
+                new.append(added_up(triton.dot(x, part, trans_b=True) for part in parted))
         return new
 
     sum_tiles(outputs, one[0], TILE, each, tiles, products)

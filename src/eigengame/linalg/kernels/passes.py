@@ -38,13 +38,24 @@ TOGETHER = 4
 
 
 def added(
-    total: jax.Array, scores: jax.Array, rows: jax.Array, *, interpret: bool = False
+    total: jax.Array,
+    scores: jax.Array,
+    rows: jax.Array,
+    vector: jax.Array | None = None,
+    factors: jax.Array | None = None,
+    *,
+    interpret: bool = False,
 ) -> jax.Array:
-    r"""Return $T + Y^\top X$, shape (K, d), for a total (K, d) and scores (m, K)."""
+    r"""Return $T + Y^\top X$, shape (K, d), for a total (K, d) and scores (m, K).
+
+    With a `vector` w (d,) and `factors` b (K,), return $T + Y^\top X + bw^\top$.
+    """
     (m, d), k = rows.shape, len(total)
     tile = TILE // 2
     tiles, each, programs = shares(d, tile, 2)
-    arrays = (total, rows, split(scores.T, PARTS, TALL, m), jnp.ones((1,), jnp.float32))
+    arrays = [total, rows, split(scores.T, PARTS, TALL, m), jnp.ones((1,), jnp.float32)]
+    if vector is not None and factors is not None:
+        arrays += [vector, jnp.pad(factors, (0, TALL - k))]
     (made,) = called(
         functools.partial(_add, k=k, each=each, tiles=tiles, tile=tile),
         arrays,
@@ -59,6 +70,8 @@ def added(
     if done == d:
         return made
     rest = full_product(scores.T, rows[:, done:].astype(jnp.float32))
+    if vector is not None and factors is not None:
+        rest = rest + factors[:, None] * vector[None, done:]
     return made.at[:, done:].set(total[:, done:] + rest)
 
 
@@ -67,15 +80,15 @@ def _add(
     rows: Any,
     scores: Any,
     one: Any,
-    made: Any,
-    *,
+    *others: Any,
     k: int,
     each: int,
     tiles: int,
     tile: int,
 ) -> None:
     """Add the products of scores and rows in one program's tiles."""
-    unknown_one = one[0]
+    *further, made = others
+    unknown_one, factors = one[0], triton.load(further[1]) if further else None
     of_rows = [triton.load(scores.at[pl.ds(p * TALL, TALL), :]) for p in range(PARTS)]
 
     def add(columns: Any) -> None:
@@ -83,6 +96,8 @@ def _add(
         more = added_up(triton.dot(part, x) for part in of_rows)
         # By a float32 addition: see `sum_tiles`.
         so_far = load([total], k, 0, TALL, columns)
+        if factors is not None:
+            so_far = so_far + factors[:, None] * triton.load(further[0].at[columns])[None, :]
         store([made], k, 0, TALL, columns, so_far + unknown_one * more)
 
     walk(tile, each, tiles, add)

@@ -9,7 +9,7 @@ batch: a few of them may hold most of the variance of some features.
 from __future__ import annotations
 
 import math
-from functools import partial
+from functools import lru_cache, partial
 
 import jax
 import jax.numpy as jnp
@@ -20,7 +20,7 @@ from eigengame.algorithms.remembered import RememberedState
 from eigengame.game.memory import RememberedRows
 from eigengame.game.rows import DenseRows
 from eigengame.game.two_part_rows import TwoPartRows
-from eigengame.linalg.orthonormal import orthonormalise, reorthonormalise
+from eigengame.linalg.orthonormal import orthonormalise_nearly, reorthonormalise, unit_rows
 from eigengame.linalg.products import row_product
 from eigengame.linalg.quick_jit import quick_jit
 from eigengame.sharding.placement import ONE_DEVICE
@@ -44,46 +44,45 @@ EACH = 64
 """Least number of rows of the sample for each player, as far as the batch has so many."""
 
 
+@lru_cache(maxsize=4)
 def sampled_places(rows: int, players: int) -> np.ndarray:
     """Return places of the rows of a sample, in ascending order: one at random in each of equal parts."""
     count = min(rows, max(rows // SHARE, EACH * players))
     ends = np.linspace(0, rows, count + 1).astype(np.int64)
-    return np.random.default_rng(count).integers(ends[:-1], ends[1:]).astype(np.int32)
+    places = np.random.default_rng(count).integers(ends[:-1], ends[1:]).astype(np.int32)
+    places.flags.writeable = False  # it is kept
+    return places
 
 
-def state_at_sample(
-    game: Remembered, rows: DenseRows, state: RememberedState, count: int
-) -> RememberedState:
-    """Return the state of a game without rows, its players near the components of a sample.
-
-    `count` is the number of rows with a weight above 0.
-    """
-    m = rows.values.shape[0]
-    places = sampled_places(m, len(state.memory.players))
-    players = _multiplied(game.center, count == m, rows, state, places)
-    return state._replace(memory=state.memory._replace(players=players))
-
-
-@partial(quick_jit, static_argnums=(0, 1))
-def _multiplied(
+def players_at_sample(
     center: bool, full: bool, rows: DenseRows, state: RememberedState, places: jax.Array
 ) -> jax.Array:
-    """Return orthonormal players (K, d), multiplied by powers of M of a sample.
+    """Return orthonormal players (K, d) near the components of a sample, for a game without rows.
 
-    `full` is whether all rows have a weight above 0.
+    Parameters
+    ----------
+    center : bool
+        Whether rows are centred.
+    full : bool
+        Whether all rows have a weight above 0.
+    rows : DenseRows
+    state : RememberedState
+        With players at random.
+    places : array of integers
+        Rows of the sample (`sampled_places`).
     """
     if not full:
         places = _counted_places(rows, places)
     chosen = _with_heavy_rows(rows, places, HEAVY * len(state.memory.players), center=center)
-    sample = RememberedRows.of(TwoPartRows.of(chosen), state.memory, center=center)
+    sample = RememberedRows.of(TwoPartRows.of(chosen), state.memory, center=center, empty=True)
 
     def multiply(_: int, players: jax.Array) -> jax.Array:
-        return orthonormalise(sample.directions(sample.scores(players)))
+        return orthonormalise_nearly(sample.directions(sample.scores(players)), steps=1)
 
     start = state.memory.players
     players = jax.lax.fori_loop(0, POWERS, multiply, start)
-    # Twice: the first step leaves an error of 1e-3.
-    return reorthonormalise(reorthonormalise(players + MIXED * start))
+    players = orthonormalise_nearly(unit_rows(players) + MIXED * start)
+    return reorthonormalise(reorthonormalise(players))
 
 
 def _counted_places(rows: DenseRows, places: jax.Array) -> jax.Array:
@@ -121,8 +120,11 @@ def _with_heavy_rows(rows: DenseRows, places: jax.Array, count: int, *, center: 
 def begun(
     game: Remembered, k: int, d: int, seed: np.uint32, draws: jax.Array | None
 ) -> tuple[RememberedState, Moments, ProbeSums | None]:
-    """Return a game without rows in float32, its players drawn on the device, for these probes (r, d)."""
-    count = game.players_for(k, d)
-    players = orthonormalise(jax.random.normal(jax.random.key(seed), (count, d), jnp.float32))
+    """Return a game without rows in float32, for these probes (r, d).
+
+    Players are drawn on the device. They are of about unit length, and not orthonormal (`players_at_sample`).
+    """
+    size = game.players_for(k, d), d
+    players = jax.random.normal(jax.random.key(seed), size, jnp.float32) / math.sqrt(d)
     sums = None if draws is None else sums_without_rows(draws, jnp.zeros_like(draws), ONE_DEVICE)
     return game.empty_state(players, k), no_moments(d, np.float32), sums

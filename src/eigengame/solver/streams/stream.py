@@ -42,7 +42,7 @@ class Stream(NamedTuple):
         Rows seen with a weight above 0.
     snapshots : tuple of two (int, array of shape (k, d))
         Components at two earlier numbers of rows, each at least twice the one before.
-    overlaps : array of shape (K, K) or (K + 1, K + 1), optional
+    overlaps : array of shape (K, K) or (K + 1, K + 1), with r further columns for probes, optional
         Inner products of players and mean, if a pass carries them along.
     probes : ProbeSums, optional
         Random probes and their products with M, which certify the components after the pass.

@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from eigengame.algorithms import Remembered
@@ -44,6 +45,7 @@ from eigengame.solver.rows.moments import (
     no_moments,
 )
 from eigengame.solver.streams.one_pass import figures
+from eigengame.solver.streams.probe_products import begin_products
 from eigengame.solver.streams.probe_sums import (
     ProbeSums,
     add_batch,
@@ -52,7 +54,8 @@ from eigengame.solver.streams.probe_sums import (
     no_sums_on_device,
     rounded_draws,
 )
-from eigengame.solver.streams.sampled_start import begun, state_at_sample
+from eigengame.solver.streams.probes_in_span import ProbesInSpan, fits, with_probes
+from eigengame.solver.streams.sampled_start import begun, players_at_sample, sampled_places
 from eigengame.solver.streams.stream import Snapshot, Stream
 
 TASK = "remembered"
@@ -112,10 +115,12 @@ def play_batch(
     moments: Moments,
     probes: ProbeSums | None,
     in_parts: bool = False,
+    empty: bool = False,
 ) -> tuple[RememberedState, Moments, ProbeSums | None, jax.Array]:
     """Return state, moments, probes and components after one batch.
 
-    With `in_parts`, dense rows are multiplied with players in two parts of bfloat16.
+    With `in_parts`, dense rows are multiplied with players in two parts of bfloat16. With `empty`, there are no
+    rows before the batch.
     """
     counted = rows
     if game.forget != 1:
@@ -127,7 +132,7 @@ def play_batch(
     moments = merge_moments(moments, own)
     if game.forget == 1 and isinstance(rows, DenseRows):
         rows = replace(rows, mean=own.mean)
-    state, _ = game.update(TwoPartRows.of(rows) if in_parts else rows, state)
+    state, _ = game.update(TwoPartRows.of(rows) if in_parts else rows, state, empty=empty)
     state = placement.constrain_state(state)
     return state, kept_moments(moments, placement), probes, game.components(state)
 
@@ -188,13 +193,51 @@ def _take_sampled(
     game: Remembered, stream: Stream, rows: DenseRows, count: int, placement: Placement = ONE_DEVICE
 ) -> Stream:
     """Version of `take` for long batches: players begin at a sample of the first one."""
-    state = stream.state
-    if count and not stream.rows:
-        state = state_at_sample(game, rows, state, count)
-    state, moments, probes, components = _step(
-        replace(game, first_rounds=1), placement, rows, state, stream.moments, stream.probes, True
-    )
+    if not count:
+        return stream  # its players are not orthonormal before the first rows
+    now = stream.state, stream.moments, stream.probes
+    game, m = replace(game, first_rounds=1), rows.values.shape[0]
+    if not stream.rows:
+        places = sampled_places(m, len(stream.state.memory.players))
+        after = _first_step(game, placement, count == m, rows, *now, places)
+    else:
+        after = _step(game, placement, rows, *now, True)
+    state, moments, probes, components = after
     return _after(stream._replace(probes=probes), state, moments, count, lambda: components)
+
+
+@partial(quick_jit, static_argnums=(0, 1, 2))
+def _first_step(
+    game: Remembered,
+    placement: Placement,
+    full: bool,
+    rows: DenseRows,
+    state: RememberedState,
+    moments: Moments,
+    probes: ProbeSums | None,
+    places: jax.Array,
+) -> tuple[RememberedState, Moments, ProbeSums | None, jax.Array]:
+    """Return what `play_batch` does after the first batch with rows, by players that begin at a sample of it.
+
+    `full` is whether all rows have a weight above 0.
+    """
+    players = players_at_sample(game.center, full, rows, state, places)
+    # A step that is known leaves out a branch, for which the host would wait.
+    begun = state._replace(
+        memory=state.memory._replace(players=players), step=jnp.zeros_like(state.step)
+    )
+    after, own, sums, components = play_batch(
+        game, placement, rows, begun, moments, probes, True, True
+    )
+    return after._replace(step=state.step + 1), own, sums, components
+
+
+def _end_sampled(stream: Stream) -> Stream:
+    """Return the stream, its arrays on their way to the host; those of the probes are measured on the device."""
+    begin_products(stream)
+    probes = stream.probes
+    prefetch((stream.state, stream.moments, None if probes is None else probes[2:]))
+    return stream
 
 
 # ---------------------------------------------------------------- Gram space with overlaps
@@ -205,7 +248,8 @@ def _begin_with_overlaps(
 ) -> Stream:
     """Return a game without rows, its players drawn on the device."""
     state = _draw_on_device(game, k, d, np.dtype(dtype), seed)
-    begun = _without_rows(state, k, d, dtype, _overlaps(game.wide(state)))
+    overlaps = with_probes(_overlaps(game.wide(state)), jnp.zeros(probes, dtype))
+    begun = _without_rows(state, k, d, dtype, overlaps)
     here = state.memory.players.sharding
     # Committed to this device, as rows of torch are: otherwise the first two updates would compile twice.
     begun = begun._replace(probes=no_sums_on_device(probes, d, dtype, seed))
@@ -252,11 +296,19 @@ def step_with_overlaps(
     probes: ProbeSums | None = None,
 ) -> tuple[RememberedState, Moments, jax.Array, ProbeSums | None]:
     """Return state, moments, overlaps and probes after one batch."""
-    overlaps = current_overlaps(game.wide(state), rows, overlaps, state.step)
-    state, overlaps = game.update_in_span(rows, state, overlaps)
+    wide, known, along = game.wide(state), *jnp.split(overlaps, [len(overlaps)], axis=1)
+    known = current_overlaps(wide, rows, known, state.step)
     own = batch_moments(rows)
-    if probes is not None:
-        probes = add_batch(probes, rows, moments, own, center=game.center)
+    if probes is not None and fits(wide, rows, probes, overlaps):
+        given = jnp.concatenate([known, along], axis=1)
+        together = ProbesInSpan(probes, rows, moments, given, center=game.center)
+        state, known = game.update_in_span(rows, state, known, together.operations)
+        probes, overlaps = together.after(known)
+    else:
+        state, known = game.update_in_span(rows, state, known)
+        overlaps = jnp.concatenate([known, along], axis=1)
+        if probes is not None:
+            probes = add_batch(probes, rows, moments, own, center=game.center)
     moments = merge_moments(moments, own)
     return _with_mean(game, state, moments), moments, overlaps, probes
 
@@ -317,7 +369,7 @@ class Mode(NamedTuple):
 MODES: dict[Space, Mode] = {
     "score": Mode(begin, take, lambda stream: stream),
     "gram": Mode(begin, take, lambda stream: stream),
-    "sampled score": Mode(_begin_sampled, _take_sampled, prefetch),
+    "sampled score": Mode(_begin_sampled, _take_sampled, _end_sampled),
     "gram with overlaps": Mode(
         _begin_with_overlaps,
         take_with_overlaps,
