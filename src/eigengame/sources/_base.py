@@ -165,6 +165,9 @@ class Source(abc.ABC):
     def blocks(self, start: int, size: int) -> Iterator[Block]:
         """Yield the rows from `start` on in blocks of `size` rows; the last block may be shorter."""
 
+    def begin_fingerprint(self) -> None:  # noqa: B027 - most sources have nothing to begin
+        """Begin to compute what `fingerprint` needs, if a device does that, while the host waits."""
+
     def fingerprint(self) -> dict[str, Any]:
         """Return facts about the source that are known without reading it, as plain JSON.
 

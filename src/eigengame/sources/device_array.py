@@ -31,6 +31,7 @@ class DeviceArray(RandomAccess):
     views = True
     slow = False
     _in_float64 = False
+    _few: jax.Array | None = None
 
     def __init__(self, data: jax.Array, name: str = "array") -> None:
         check_two_axes(name, data.shape)
@@ -53,11 +54,18 @@ class DeviceArray(RandomAccess):
         found._in_float64 = True
         return found
 
+    def begin_fingerprint(self) -> None:
+        """Begin to transfer the rows of the fingerprint."""
+        n = len(self.data)
+        few = np.unique(np.linspace(0, n - 1, min(n, 16)).astype(int)).tolist()
+        self._few = _chosen(self.data, tuple(few))
+        self._few.copy_to_host_async()
+
     def fingerprint(self) -> dict[str, Any]:
         """Return shape, dtype and a digest of a few rows."""
-        n = len(self.data)
-        few = np.unique(np.linspace(0, n - 1, min(n, 16)).astype(int))
-        digest = hashlib.sha256(np.asarray(_chosen(self.data, few)).tobytes()).hexdigest()
+        if self._few is None:
+            self.begin_fingerprint()
+        digest = hashlib.sha256(np.asarray(self._few).tobytes()).hexdigest()
         return super().fingerprint() | {"rows": digest[:16]}
 
     def digest(self) -> str | None:
@@ -72,10 +80,10 @@ def _rows(data: jax.Array, begin: int, count: int, wide: bool) -> jax.Array:
     return found.astype(np.float64) if wide else found
 
 
-@jax.jit
-def _chosen(data: jax.Array, places: np.ndarray) -> jax.Array:
-    """Return some rows."""
-    return data[places]
+@partial(jax.jit, static_argnums=1)
+def _chosen(data: jax.Array, places: tuple[int, ...]) -> jax.Array:
+    """Return some rows. Their places are part of the program, so that they need not be transferred."""
+    return data[np.asarray(places, np.int32)]
 
 
 def on_device(X: Any) -> jax.Array | None:

@@ -19,7 +19,11 @@ from eigengame._system.blas_threads import threads_for
 from eigengame.solver.certificates.certificate import Certificate, certificate, stored
 from eigengame.solver.certificates.rounding import OPERATIONS, gamma
 from eigengame.solver.exact.float32_scatter import accumulate_in_float32
-from eigengame.solver.exact.largest_eigenvectors import bound_outside, largest_eigenvectors
+from eigengame.solver.exact.largest_eigenvectors import (
+    bound_outside,
+    images_and_size,
+    largest_eigenvectors,
+)
 from eigengame.solver.exact.scatter import Scatter, accumulate_scatter
 from eigengame.solver.passes.host_sums import on_host
 from eigengame.solver.passes.passes import Passes
@@ -77,7 +81,7 @@ def _solve(plan: Plan, passes: Passes, scatter: Scatter, share: float | None = N
     scale, tol = scale_of(moments, scatter.rows, options), options.tol or TOL
     if share is not None:
         with threads_for(d):
-            spectrum = eigvalsh(scatter.matrix)[::-1]
+            spectrum = eigvalsh(np.asarray(scatter.matrix))[::-1]
         plan = plan.with_components(count_for(spectrum, share), d)
     found, players, values = solve_scatter(
         scatter, plan.players, plan.components, scale=scale, tol=tol, dtype=options.dtype
@@ -85,7 +89,8 @@ def _solve(plan: Plan, passes: Passes, scatter: Scatter, share: float | None = N
     determined = rank_bound(scatter.rows, d, options)
     status = converged_status(found, tol, determined) or Status.FLOOR_REACHED
     sums, draws = exact_probes(plan, d)
-    images = draws @ scatter.matrix
+    with jax.enable_x64(True):
+        images, _ = images_and_size(draws, scatter.matrix)
     stream = exact_stream(
         plan, players, values, moments, scatter.rows, sums, images, scatter.summed
     )
@@ -123,13 +128,13 @@ def solve_scatter(
             values, vectors = _ritz(matrix, vectors)
         following = float(values[players]) if len(values) > players else 0.0
         values, own = np.maximum(values[:players], 0), vectors[:players]
-        images = own @ matrix
+        images, size = images_and_size(own, matrix)
         # The product is rounded too, and so is the eigenproblem: its residuals show by how much.
-        rounding = gamma(d + OPERATIONS) * float(np.linalg.norm(matrix))
+        rounding = gamma(d + OPERATIONS) * size
         residuals = np.linalg.norm(images - values[:, None] * own, axis=1) + rounding
         beyond = -math.inf
         if players < d:
-            beyond = bound_outside(matrix, values, own, residuals, following, scatter.error)
+            beyond = bound_outside(matrix, values, own, residuals, following, scatter.error, size)
     found = certificate(
         own,
         images[:players],

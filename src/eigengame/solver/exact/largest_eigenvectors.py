@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import Any
 
@@ -16,13 +17,13 @@ from eigengame.linalg.quick_jit import quick_jit
 from eigengame.solver.certificates.rounding import OPERATIONS, UNIT, gamma
 
 
-def largest_eigenvectors(matrix: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+def largest_eigenvectors(matrix: Any, count: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the largest eigenvalues and their eigenvectors, as rows. Needs x64 mode on a GPU.
 
     Parameters
     ----------
     matrix : array of shape (n, n)
-        Symmetric, in float64.
+        Symmetric, in float64; of NumPy, or on a device.
     count : int
         Number of eigenvectors; all of them if there are fewer.
     """
@@ -34,13 +35,28 @@ def largest_eigenvectors(matrix: np.ndarray, count: int) -> tuple[np.ndarray, np
     return values[::-1], np.ascontiguousarray(vectors.T[::-1])
 
 
+def images_and_size(vectors: np.ndarray, matrix: Any) -> tuple[np.ndarray, float]:
+    """Return the products (K, n) of vectors with a matrix, and its Frobenius norm. Needs x64 mode on a device."""
+    if isinstance(matrix, np.ndarray):
+        return vectors @ matrix, float(np.linalg.norm(matrix))
+    images, square = jax.device_get(_images_there(vectors, matrix))
+    return images, math.sqrt(float(square))
+
+
+@quick_jit
+def _images_there(vectors: jax.Array, matrix: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Return the products of vectors with a matrix, and the sum of its squares."""
+    return full_product(vectors, matrix), jnp.sum(jnp.square(matrix))
+
+
 def bound_outside(
-    matrix: np.ndarray,
+    matrix: Any,
     values: np.ndarray,
     vectors: np.ndarray,
     residuals: np.ndarray,
     following: float,
     error: float,
+    size: float | None = None,
 ) -> float:
     r"""Return a bound on the largest eigenvalue outside the span of some eigenvectors. Needs x64 mode on a GPU.
 
@@ -61,9 +77,12 @@ def bound_outside(
         The next eigenvalue, approximately.
     error : float
         Bound on the spectral norm of the error of the matrix.
+    size : float, optional
+        Frobenius norm of the matrix, if it is known.
     """
     n, count = len(matrix), len(values)
-    size = float(np.linalg.norm(matrix))
+    if size is None:
+        size = float(np.linalg.norm(matrix))
     uneven = float(np.linalg.norm(vectors @ vectors.T - np.eye(count))) + count * gamma(n)
     apart = 3 * float(np.linalg.norm(residuals)) + 2 * uneven * float(values.max(initial=0))
     apart += gamma(count + OPERATIONS) * (float(values.sum()) + size)
@@ -99,7 +118,7 @@ def _factor_there(
 def _below(matrix: Any, values: Any, vectors: Any, bound: float) -> Any:
     """Return how far a matrix without some eigenvectors is below a bound."""
     xp = array_namespace(matrix)
-    rest = matrix - full_product(vectors.T * values, vectors)
+    rest = matrix - full_product(vectors.T * values[None, :], vectors)
     return bound * xp.eye(len(matrix), dtype=matrix.dtype) - rest
 
 

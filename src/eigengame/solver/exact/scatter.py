@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from eigengame._system.blas_threads import threads_for
@@ -36,7 +37,8 @@ class Scatter:
     Attributes
     ----------
     matrix : array of shape (d, d)
-        $M$ with an error $E$, in float64, symmetric, about the mean where rows are centred.
+        $M$ with an error $E$, in float64, symmetric, about the mean where rows are centred. Of NumPy, or on a
+        device with memory of its own.
     moments : Moments
         Of every feature, in float64; the scatter is in float32 if the matrix was summed in float32.
     rows : int
@@ -50,7 +52,7 @@ class Scatter:
         How the entries of the matrix were summed.
     """
 
-    matrix: np.ndarray
+    matrix: Any
     moments: Moments
     rows: int
     error: float
@@ -94,21 +96,37 @@ def accumulate_scatter(passes: Passes, *, center: bool) -> Scatter:
             start: Any = (np.zeros((d, d)), Moments(*none), 0, 0)
             matrix, moments, rows, batches = exact.fold(_add_on_host, start, task="covariance")
         else:
-            zero = place.square(np.zeros((d, d)))
+            alone = place.mesh is None and jax.default_backend() != "cpu"
+            zero = jnp.zeros((d, d)) if alone else place.square(np.zeros((d, d)))
             start = (zero, no_moments(d, np.float64, place), 0, 0)
             total, moments, rows, batches = exact.fold(_add, start, task="covariance")
-            matrix = np.asarray(place.gathered(total, d, d))
-    weight, mean = float(moments.weight), np.asarray(place.gathered(moments.mean, d))
-    squares = float(np.trace(matrix))
+            matrix = total if alone else np.asarray(place.gathered(total, d, d))
+        weight, mean = float(moments.weight), np.asarray(place.gathered(moments.mean, d))
+        shift = mean if center else np.zeros_like(mean)
+        if isinstance(matrix, np.ndarray):
+            squares, matrix = float(np.trace(matrix)), _about(matrix, weight, shift)
+        else:
+            trace, matrix = _about_there(matrix, weight, shift)
+            squares = float(trace)
     # A batch is one product here, not one for each group.
     longest = longest_sum(exact, d, batches) + passes.size + OPERATIONS
     error = gamma(longest) * squares
     if center:
-        with np.errstate(invalid="ignore"):  # infinite values are refused later, by row and column
-            matrix = matrix - weight * mean[:, None] * mean[None, :]
         error *= growth_about_mean(weight, mean, squares)
     summed = Summed(passes.size, mean)
-    return Scatter((matrix + matrix.T) / 2, moments, rows, error, summed=summed)
+    return Scatter(matrix, moments, rows, error, summed=summed)
+
+
+def _about(matrix: Any, weight: Any, mean: Any) -> Any:
+    """Return a sum of products of rows about their mean (d,), symmetric."""
+    matrix = matrix - weight * mean[:, None] * mean[None, :]
+    return (matrix + matrix.T) / 2
+
+
+@quick_jit
+def _about_there(matrix: jax.Array, weight: float, mean: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Return the trace of a sum on a device, and what `_about` does: it is not transferred."""
+    return jnp.trace(matrix), _about(matrix, weight, mean)
 
 
 def _add(carry: Any, rows: RawRows | DenseRows, count: int) -> Any:

@@ -20,6 +20,8 @@ def refuse_unless_finite(batches: Batches, scatter: Any) -> None:
     One such number makes the scatter (d,) of its column NaN or infinite, so valid data is not read again for this
     check.
     """
+    # The host waits for the pass here, and models store the fingerprint.
+    batches.source.begin_fingerprint()
     scatter = gather(scatter)
     if np.isfinite(scatter).all():
         refuse_too_small(batches.source.name, scatter)

@@ -18,6 +18,7 @@ from eigengame._system import interrupts
 from eigengame.linalg.library import array_namespace
 from eigengame.linalg.quick_jit import quick_jit
 from eigengame.sources import RandomAccess, Source
+from eigengame.sources.device_array import DeviceArray
 
 FAR = 30.0
 """Standard deviations from zero beyond which a mean is subtracted while rows are read."""
@@ -152,7 +153,9 @@ def frame_of(
     if not source.again:
         return Frame()
     few = min(1024, max(16, 2 ** (18 if source.on_device else 21) // max(source.shape[1], 1)))
-    values = first_rows(source, few, columns, weights)
+    whole = center and columns is None and weights is None
+    array = source.data if whole and isinstance(source, DeviceArray) else None
+    values: Any = first_rows(source, few, columns, weights) if array is None else array
     if values is None:
         return Frame()
     if source.sparse:
@@ -163,8 +166,10 @@ def frame_of(
     small = source.dtype.kind in "ui" and source.dtype.itemsize == 1
     limit = FAR_IN_HALF if source.rounds else FAR
     # Rows on a device stay there: only a few numbers of each feature are transferred.
-    compute = _figures_there if source.on_device else _figures
-    figures = compute(values if source.on_device else np.asarray(values, np.float64), not small)
+    if source.on_device:
+        figures = _figures_there(values, not small, None if array is None else few)
+    else:
+        figures = _figures(np.asarray(values, np.float64), not small)
     low, high, mean, deviation = np.asarray(figures, np.float64)
     origin = None
     if center and not small:
@@ -213,14 +218,14 @@ def large_mean(
         return frame.inner(mean.astype(np.float32).astype(np.float64))
 
 
-def _figures(values: Any, spread: bool) -> Any:
-    """Return minimum, maximum, mean and standard deviation of each feature, shape (4, d).
+def _figures(values: Any, spread: bool, few: int | None = None) -> Any:
+    """Return minimum, maximum, mean and standard deviation of each feature in the first rows, shape (4, d).
 
     The last two are divided by the largest absolute value of the feature, so that squares stay in range. They are
     0 unless `spread` is set.
     """
     xp: Any = array_namespace(values)
-    block = values.astype(xp.promote_types(values.dtype, np.float32), copy=False)
+    block = values[:few].astype(xp.promote_types(values.dtype, np.float32), copy=False)
     low, high = block.min(axis=0), block.max(axis=0)
     if not spread:
         return xp.stack([low, high, xp.zeros_like(low), xp.zeros_like(low)])
@@ -230,7 +235,7 @@ def _figures(values: Any, spread: bool) -> Any:
         return xp.stack([low, high, scaled.mean(axis=0), scaled.std(axis=0)])
 
 
-_figures_there = quick_jit(_figures, static_argnums=1)
+_figures_there = quick_jit(_figures, static_argnums=(1, 2))
 """`_figures` of rows on a device."""
 
 

@@ -13,12 +13,14 @@ from typing import Any
 import jax
 import numpy as np
 
+from eigengame.algorithms.remembered import RememberedState
+from eigengame.game.memory import Memory
 from eigengame.solver.certificates.rounding import LAMBDA, OPERATIONS, UNIT, Summed
 from eigengame.solver.planning.options import PROBES, REFINED_PROBES
 from eigengame.solver.planning.plan import Plan
 from eigengame.solver.rows.moments import Moments
 from eigengame.solver.streams.more_players import completed_players
-from eigengame.solver.streams.probe_sums import ProbeSums, no_sums
+from eigengame.solver.streams.probe_sums import ProbeSums, no_sums_on_host
 from eigengame.solver.streams.stream import Stream
 
 MOST_KEPT = 2**27
@@ -68,34 +70,33 @@ def exact_stream(
     players = completed_players(players, count, options.seed)
     batches = max(1, -(-rows // plan.batch))
     with jax.enable_x64(dtype == np.float64):
-        mean, scatter, weight = (
-            np.asarray(one).astype(dtype) for one in (moments.mean, moments.scatter, moments.weight)
-        )
-        own = Moments(*map(jax.device_put, (weight, mean, scatter)))
-        kept = players.astype(dtype, copy=False)
-        state = plan.game().empty_state(jax.device_put(kept), plan.components)
-        memory = state.memory._replace(
-            strengths=jax.device_put(np.maximum(values, 0).astype(dtype)),
-            mean=own.mean if options.center else state.memory.mean,
-            weight=own.weight,
-        )
-        state = state._replace(memory=memory, step=jax.device_put(np.int32(batches)))
+        numbers: list[Any] = [np.asarray(one).astype(dtype) for one in moments]
+        own = Moments(*numbers)
+        kept: Any = players.astype(dtype, copy=False)
+        strengths: Any = np.maximum(values, 0).astype(dtype)
+        centre: Any = own.mean if options.center else np.zeros_like(own.mean)
+        memory = Memory(kept, strengths, centre, own.weight)
+        like: Any = np.zeros((plan.components, 0), dtype)
+        step: Any = np.asarray(batches, np.int32)
+        state = RememberedState(memory, like, step)
         if sums is not None and images is not None:
             # The largest row is not known: all squares together are a bound.
-            total = np.sum(scatter, dtype=np.float64)
-            total += float(weight) * np.sum(np.square(mean, dtype=np.float64))
+            total = np.sum(own.scatter, dtype=np.float64)
+            total += float(own.weight) * np.sum(np.square(own.mean, dtype=np.float64))
             longest = min(plan.batch, rows)
             growth = _growth(summed, np.asarray(sums.draws), images, moments, longest, batches)
             unit = np.maximum(np.asarray(sums.unit), growth * summed.unit)
-            sums = sums._replace(
-                images=jax.device_put(images.astype(dtype)),
-                largest=jax.device_put(total.astype(dtype)),
-                unit=jax.device_put(unit.astype(dtype)),
-                longest=jax.device_put(np.int32(longest)),
-                chain=jax.device_put(np.int32(batches)),
+            summed_images: Any = images.astype(dtype)
+            limits: Any = (
+                total.astype(dtype),
+                unit.astype(dtype),
+                np.asarray(longest, np.int32),
+                np.asarray(batches, np.int32),
             )
-        now = (rows, jax.device_put(kept[: plan.components]))
-        return Stream(state, own, rows, (now, now), probes=sums)
+            sums = ProbeSums(sums.draws, summed_images, *limits)
+        # All at once: each transfer takes a good part of a millisecond.
+        state, own, first, sums = jax.device_put((state, own, kept[: plan.components], sums))
+        return Stream(state, own, rows, ((rows, first), (rows, first)), probes=sums)
 
 
 def _growth(
@@ -150,7 +151,7 @@ def _growth(
 def exact_probes(
     plan: Plan, d: int, count: int | None = None
 ) -> tuple[ProbeSums | None, np.ndarray]:
-    """Return the probes of a stream without rows, and the directions (r, d) to multiply by M in float64.
+    """Return the probes of a stream without rows, on the host, and the directions (r, d) to multiply by M.
 
     `count` is their number if `probes` is "auto", by default that of a game with as many passes.
     """
@@ -159,9 +160,8 @@ def exact_probes(
         count = given
     elif count is None:
         count = PROBES if plan.options.passes == 1 else REFINED_PROBES
-    with jax.enable_x64(dtype == np.float64):
-        sums = no_sums(count if _fits(plan, d) else 0, d, dtype, plan.options.seed)
-        draws = np.zeros((0, d)) if sums is None else np.asarray(sums.draws, np.float64)
+    sums = no_sums_on_host(count if _fits(plan, d) else 0, d, dtype, plan.options.seed)
+    draws = np.zeros((0, d)) if sums is None else np.asarray(sums.draws, np.float64)
     return sums, draws
 
 

@@ -70,6 +70,16 @@ def no_sums(
     )
 
 
+def no_sums_on_host(count: int, d: int, dtype: Any, seed: int) -> ProbeSums | None:
+    """Version of `no_sums` whose arrays are those of NumPy."""
+    if count == 0:
+        return None
+    draws: Any = rounded_draws(seed, count, d).astype(dtype)
+    zero, none, unit = np.zeros((), dtype), np.zeros((), np.int32), unit_roundoff(dtype)
+    limits: Any = (zero, np.asarray(unit, dtype), none, none)
+    return ProbeSums(draws, np.zeros_like(draws), *limits)
+
+
 def rounded_draws(seed: int, count: int, d: int) -> np.ndarray:
     """Return Gaussian probes (count, d) in float32.
 
