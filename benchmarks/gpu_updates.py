@@ -29,7 +29,7 @@ from eigengame.solver.planning.plan import CARRIED
 from eigengame.solver.refinement.products import _accumulate
 from eigengame.solver.streams.streaming import MODES, step_with_overlaps
 
-ROWS = 128
+ROWS, PROBES = 128, 16
 FEATURES = 20_371_456
 OPTIONS = {"alpha": {"step_size": 1e-9}, "mu": {"step_size": 1e-9}, "oja": {"step_size": 1e-9}}
 """Step sizes for rows of 20 million numbers near 1, whose squares sum to 2e7."""
@@ -39,6 +39,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--features", type=int, default=FEATURES)
     parser.add_argument("--updates", type=int, default=10_000, help="updates of the long runs")
+    parser.add_argument("--table-only", action="store_true", help="omit long runs and float64")
     parser.add_argument("--gram-only", action="store_true", help="omit updates outside Gram space")
     parser.add_argument(
         "--lasting", type=int, default=FEATURES // 8, help="features of the long runs"
@@ -65,8 +66,14 @@ def main() -> None:
         report("remembered, centred", count - 1, rate, rows, of_game(count - 1, rows, True))
         moments = of_stream(count - 1, rows, True)
         report("with mean and variance by feature", count - 1, rate, rows, moments)
+        del moments
+        probed = of_stream(count - 1, rows, True, PROBES)
+        report(f"the same with {PROBES} probes", count - 1, rate, rows, probed)
+        del probed
         report("one batch of a pass of refinement", count, rate, rows, of_pass(count, rows))
         parts(count, rows)
+    if options.table_only:
+        return
     rows = [batch(options.lasting, seed) for seed in range(3)]
     print(f"\nLong runs on {options.lasting:,} features:")
     for name in ("remembered", *OPTIONS):
@@ -140,11 +147,12 @@ def of_game(k: int, rows: list[DenseRows], center: bool) -> Callable[[], Any]:
     return run
 
 
-def of_stream(k: int, rows: list[DenseRows], center: bool) -> Callable[[], Any]:
+def of_stream(k: int, rows: list[DenseRows], center: bool, probes: int = 0) -> Callable[[], Any]:
     """Return a function that computes the next update as a fit does, with the moments of every feature."""
     game, turn = Remembered(extra=0, center=center), iter(range(10**9))
-    begun = MODES[CARRIED].begin(game, k, rows[0].width, np.float32, 0, ONE_DEVICE)
-    now = [(begun.state, begun.moments, begun.overlaps)]
+    begun = MODES[CARRIED].begin(game, k, rows[0].width, np.float32, 0, ONE_DEVICE, probes)
+    now = [(begun.state, begun.moments, begun.overlaps, begun.probes)]
+    del begun
 
     def run() -> Any:
         now[0] = step_with_overlaps(game, rows[next(turn) % len(rows)], *now[0])
