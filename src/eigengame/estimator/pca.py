@@ -77,8 +77,8 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
     probes : int or "auto"
         Number of random probes, which are multiplied with the data in every pass and certify the components. With
         more probes more components are certified after one pass; 0 saves their time. "auto" is 48 for one pass
-        and 32 for several, but 16 for Lanczos' method. Refinement (`tol`, `passes`) and `certify` use 32 if the
-        first pass had none.
+        and 32 for several, but from 16 to 32 for dense arrays in memory (three quarters of the components), and
+        16 for Lanczos' method. Refinement (`tol`, `passes`) and `certify` use 32 if the first pass had none.
     passes : int or "auto"
         Largest number of passes over the data. With more than one, components are refined and measured on all rows.
         "auto" is 16 with ``tol="auto"``, 30 with a number for `tol`, and 1 with ``tol=None``; one more pass is made

@@ -82,7 +82,7 @@ def test_a_killed_run_resumes_from_its_last_checkpoint(tmp_path):
     class Dying:
         """Ends the run as a kill does: nobody is asked to save anything."""
 
-        left = 17
+        left = 14
 
         def batch(self, at):
             self.left -= 1

@@ -1,5 +1,7 @@
 """Products in float32 with measured errors: the measured bounds hold, and fits use them where they help."""
 
+from dataclasses import replace
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -10,10 +12,16 @@ from eigengame.solver.certificates.rounding import Rounding
 from eigengame.solver.passes import float64_products, host_sums
 from eigengame.solver.passes.passes import SourcePasses
 from eigengame.solver.refinement import refine
-from eigengame.solver.refinement.float32_products import measurable, measured_products
-from eigengame.solver.refinement.goal import Goal
+from eigengame.solver.refinement.block_products import multiply
+from eigengame.solver.refinement.float32_products import (
+    computed_on_host,
+    measurable,
+    measured_products,
+)
+from eigengame.solver.refinement.goal import Goal, play_rounding
 from eigengame.solver.rows.batches import Batches
 from eigengame.solver.rows.frame import Frame
+from eigengame.solver.rows.moments import Moments
 
 N, D, B = 900, 300, 7
 
@@ -30,6 +38,46 @@ def goal_of(rows, weights=None, mean=None, frame=None, **options):
     options = {"tol": 0.05, "dtype": np.float32} | options
     rounding = Rounding.probable(np.float32, D, 400, 3, 1.0)
     return Goal(SourcePasses(batches), about, 3, 3, 1.0, 5, seed=1, rounding=rounding, **options)
+
+
+@pytest.mark.parametrize("mean", [0.0, 0.2, 50.0])
+@pytest.mark.parametrize("kind", ["float32", "float64", "bytes", "weights", "uncentred", "origin"])
+def test_products_of_chunks_are_within_the_rounding_of_the_updates(kind, mean):
+    for seed in range(3):
+        rows = (rows_of(seed) + mean).astype(np.float64 if kind == "float64" else np.float32)
+        if kind == "bytes":
+            rows = np.clip(40 * rows + 90, 0, 255).astype(np.uint8)
+        weights = np.random.default_rng(seed).random(N) if kind == "weights" else None
+        frame = Frame(np.full(D, 0.5 + mean)) if kind == "origin" else Frame()
+        wide = rows.astype(np.float64) - (0 if frame.origin is None else frame.origin)
+        counts = np.ones(N) if weights is None else weights
+        middle, weight = counts @ wide / counts.sum(), counts.sum()
+        goal = goal_of(rows, weights, None if kind == "uncentred" else middle, frame)
+        moments = Moments(weight, middle, counts @ (wide - middle) ** 2)
+        largest = (counts[:, None] * wide**2).sum(axis=1).max()
+        goal = replace(goal, rounding=play_rounding(goal.passes, moments, N, np.float32, largest))
+        assert computed_on_host(goal)
+        block = np.linalg.qr(np.random.default_rng(seed).standard_normal((D, B)))[0].T
+        found = multiply(goal, block, "update")
+        np.testing.assert_array_equal(found.directions, block.astype("float32"))
+        about = None if kind == "uncentred" else np.asarray(goal.mean, np.float64)
+        exact = float64_products.products(goal.passes, found.directions, about)
+        off = np.linalg.norm(found.images - exact.images, axis=1)
+        level = np.linalg.eigvalsh((wide * counts[:, None]).T @ wide)[-1]
+        assert (off <= found.floor(level)).all()
+        # Scores about the mean lose few digits: errors are those of float32 relative to the rows.
+        lengths = (
+            np.sqrt(counts @ wide**2).sum() * np.linalg.norm(found.images, axis=1).max() ** 0.5
+        )
+        assert (off <= 1e-5 * lengths).all()
+
+
+def test_products_of_a_pass_do_not_depend_on_the_length_of_batches():
+    rows, block = rows_of(0), np.eye(B, D)
+    goals = [goal_of(rows, mean=rows.mean(axis=0)) for _ in range(2)]
+    goals[1] = replace(goals[1], passes=SourcePasses(replace(goals[1].passes.batches, size=100)))
+    one, other = (multiply(goal, block, "update").images for goal in goals)
+    np.testing.assert_array_equal(one, other)
 
 
 @pytest.mark.parametrize("wide", [8192, 64], ids=["whole", "panels"])

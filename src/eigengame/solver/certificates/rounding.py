@@ -160,6 +160,7 @@ class Rounding:
         largest: float | None = None,
         feature: float | None = None,
         rows: float | None = None,
+        parts: float = 1,
     ) -> Rounding:
         """Return what products in this precision are off by with near certainty.
 
@@ -180,16 +181,19 @@ class Rounding:
             squares, the norm of many independent errors is close to its expectation (see `probe_errors`).
         rows : float, optional
             Number of rows, if it is not `size` times `batches`.
+        parts : float
+            Number of sums that a batch may be divided into. A row or a feature may have all its share in one.
         """
         unit = unit_roundoff(dtype)
         width: float = d if d < LONG else d / CHUNKS + CHUNKS
         if entries is not None:
             width = min(entries, d)
         by_row = by_feature = LAMBDA
+        sums_of_rows = max(batches * parts, 1)
         if trace > 0 and largest is not None:
-            by_row = min(LAMBDA, _excess(max(batches, 1) * largest / trace))
+            by_row = min(LAMBDA, _excess(sums_of_rows * largest / trace))
         if trace > 0 and feature is not None:
-            by_feature = min(LAMBDA, _excess(max(batches, 1) * feature / trace))
+            by_feature = min(LAMBDA, _excess(sums_of_rows * feature / trace))
         scores = by_row * math.sqrt(width + OPERATIONS)
         sums = by_feature * math.sqrt(size + OPERATIONS)
         lost = underflow(unit, size * batches if rows is None else rows, d, trace)

@@ -94,7 +94,13 @@ def on_host(passes: Passes) -> bool:
 
 
 def add_rows(
-    block: np.ndarray, draws: np.ndarray, carry: HostSums, rows: RawRows, count: int
+    block: np.ndarray,
+    draws: np.ndarray,
+    carry: HostSums,
+    rows: RawRows,
+    count: int,
+    *,
+    level: np.ndarray | None = None,
 ) -> HostSums:
     """Return the sums with one more batch.
 
@@ -108,10 +114,12 @@ def add_rows(
     rows : RawRows
     count : int
         Rows of the batch with a weight above 0.
+    level : array of shape (b,), optional
+        Scores of a centre in float32, which are subtracted from those of the rows for `images` and `along`.
     """
     rows = jax.tree.map(np.asarray, rows)
     parts = parts_for_threads(rows, block.size)
-    for found in in_threads(partial(_sums, rows, block, draws), parts):
+    for found in in_threads(partial(_sums, rows, block, draws, level), parts):
         carry = carry.plus(found)
     return carry._replace(rows=carry.rows + count)
 
@@ -124,21 +132,32 @@ def parts_for_threads(rows: RawRows, size: int) -> list[slice]:
     return [slice(end * i // threads, end * (i + 1) // threads) for i in range(threads)]
 
 
-def _sums(rows: RawRows, block: np.ndarray, draws: np.ndarray, part: slice) -> HostSums:
+def chunk_rows(d: int, *, copied: bool) -> int:
+    """Return the number of rows that are multiplied at a time in float32; `copied` is whether they are converted.
+
+    Wide rows do not stay in the cache anyway: fewer sums are better, if rows need not be copied.
+    """
+    most = CHUNK // d if d <= WIDE or copied else MOST_ROWS
+    return min(max(most, LEAST_ROWS), MOST_ROWS)
+
+
+def _sums(
+    rows: RawRows, block: np.ndarray, draws: np.ndarray, level: np.ndarray | None, part: slice
+) -> HostSums:
     """Return the sums over some rows."""
     (b, d), r = block.shape, len(draws)
     images, along = np.zeros((b, d)), np.zeros(b)
     product = np.empty((b, d), np.float32)
     plain = rows.is_plain_float32(part)
-    # Wide rows do not stay in the cache anyway: fewer sums are better, if rows need not be copied.
-    most = CHUNK // d if d <= WIDE or not plain else MOST_ROWS
-    size = min(max(most, LEAST_ROWS), MOST_ROWS)
+    size = chunk_rows(d, copied=not plain)
     buffer = None if plain else np.empty((size, d), np.float32)
     parts = 0
     for begin in range(part.start, part.stop, size):
         own = slice(begin, min(begin + size, part.stop))
         held = rows.values[own] if buffer is None else rows.in_float32(own, buffer)
         scores = held @ block.T
+        if level is not None:
+            scores -= rows.roots[own, None].astype(np.float32) * level
         images += np.matmul(scores.T, held, out=product)
         along += rows.roots[own] @ scores
         parts += 1

@@ -14,7 +14,13 @@ from eigengame.sharding.placement import ONE_DEVICE, Placement, choose_placement
 from eigengame.solver.planning.batch_size import batch_rows, for_kernels, is_one_batch, score_bytes
 from eigengame.solver.planning.lanczos_basis import BLOCK, LANCZOS_PASSES, basis_bytes
 from eigengame.solver.planning.memory import MemoryUse, estimate_memory, refuse_unless_fits
-from eigengame.solver.planning.options import CARRIED_PROBES, PROBES, REFINED_PROBES, Options
+from eigengame.solver.planning.options import (
+    CARRIED_PROBES,
+    PROBES,
+    REFINED_PROBES,
+    Options,
+    probes_in_memory,
+)
 from eigengame.solver.planning.plan import CARRIED, COARSE, MOST_COARSE, MOST_PRECISE, Plan, Space
 from eigengame.solver.planning.problem import Problem
 from eigengame.solver.planning.routes import LANCZOS, REFINED, REMEMBERED, fallback_route, route_of
@@ -94,7 +100,7 @@ def make_plan(
         space = "gram"
     if space == "score" and not remote and _sampled(problem, batch, players, placement):
         space = "sampled score"
-    probes = _probes(options, route, players, d, carried=carried)
+    probes = _probes(problem, options, route, (k, players), carried=carried)
     plan = Plan(
         components=k,
         players=players,
@@ -164,9 +170,8 @@ def _fitting(problem: Problem, plan: Plan) -> Plan:
 def _changed(problem: Problem, plan: Plan, route: str, passes: int) -> Plan:
     """Return the plan with another route or number of passes, which take less memory."""
     options = replace(plan.options, passes=passes)
-    probes = _probes(
-        options, route, plan.players, problem.source.shape[1], carried=plan.space == CARRIED
-    )
+    counts, carried = (plan.components, plan.players), plan.space == CARRIED
+    probes = _probes(problem, options, route, counts, carried=carried)
     memory = _memory(
         problem,
         plan.players,
@@ -284,8 +289,14 @@ def _extra_for_one_batch(options: Options, k: int) -> Options:
     return replace(options, extra=max(k // 2, 8)) if options.extra == "auto" else options
 
 
-def _probes(options: Options, route: str, players: int, d: int, *, carried: bool) -> int:
-    """Return the number of probes of the first pass of a game, which is also played if Lanczos' method fails."""
+def _probes(
+    problem: Problem, options: Options, route: str, counts: tuple[int, int], *, carried: bool
+) -> int:
+    """Return the number of probes of the first pass of a game, which is also played if Lanczos' method fails.
+
+    `counts` are the numbers of components and of players.
+    """
+    source, (k, players) = problem.source, counts
     if route not in REFINED:
         return 0
     if options.probes != "auto":
@@ -293,7 +304,10 @@ def _probes(options: Options, route: str, players: int, d: int, *, carried: bool
     if options.passes == 1:
         return CARRIED_PROBES if carried else PROBES
     # Players that are refined on the device have probes of their own.
-    return 0 if carried or players * d > MOST_PRECISE else REFINED_PROBES
+    if carried or players * source.shape[1] > MOST_PRECISE:
+        return 0
+    in_memory = source.views and not (source.on_device or source.sparse)
+    return probes_in_memory(k) if in_memory else REFINED_PROBES
 
 
 def _kernels_apply(problem: Problem, players: int, batch: int, placement: Placement) -> bool:

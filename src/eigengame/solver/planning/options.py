@@ -15,8 +15,19 @@ PROBES = 48
 REFINED_PROBES = 32
 """Number of probes of a fit with several passes if `probes` is "auto": these need fewer for the same bounds."""
 
+LEAST_PROBES = 16
+"""The same for few components of dense rows in host memory (`probes_in_memory`)."""
+
 CARRIED_PROBES = 16
 """The same for one pass over rows so wide that kernels apply. There a probe costs as much as a player."""
+
+
+def probes_in_memory(k: int) -> int:
+    """Return the number of probes of several passes over dense rows in host memory, for k components.
+
+    Products take most of the time of such passes. With fewer probes the second pass often certifies less.
+    """
+    return min(max(LEAST_PROBES, 3 * k // 4), REFINED_PROBES)
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,14 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from eigengame.linalg.products import LONG
 from eigengame.sharding.gather import gather
 from eigengame.solver.passes import float64_products as float64
-from eigengame.solver.refinement.float32_products import measured_products
+from eigengame.solver.refinement.float32_products import (
+    computed_on_host,
+    measured_products,
+    products_on_host,
+)
 from eigengame.solver.refinement.goal import Goal
 from eigengame.solver.refinement.products import image
 
@@ -67,9 +72,14 @@ def multiply(
         mean = None if goal.mean is None else gather(goal.mean).astype(np.float64)
         found = float64.products(goal.passes, block, mean, task)
         return BlockProducts(block, found.images, found.sums, found.scores)
-    there = goal.passes.placement.players(block.astype(goal.dtype))
-    images = gather(image(goal.passes, there, goal.mean, task)).astype(np.float64)
-    rounded = gather(there).astype(np.float64)
+    # Bounds for more features are those of compiled sums in chunks.
+    if block.shape[1] < LONG and computed_on_host(goal):
+        narrow = block.astype(np.float32)
+        rounded, images = narrow.astype(np.float64), products_on_host(goal, narrow, task)
+    else:
+        there = goal.passes.placement.players(block.astype(goal.dtype))
+        images = gather(image(goal.passes, there, goal.mean, task)).astype(np.float64)
+        rounded = gather(there).astype(np.float64)
     values = np.sum(rounded * images, axis=1)
     return BlockProducts(rounded, images, *goal.rounding.parts(values))
 

@@ -1,9 +1,11 @@
-r"""Products with $M$ in float32 on a host, with errors that are measured in float64.
+r"""Products with $M$ in float32 on a host by NumPy: nothing is compiled, and rows stay in the cache.
 
-Bounds on the rounding of long sums in float32 are far above the errors that occur, and products in float64 take
-several times as long. Let $WM + E$ be the computed products of directions $W$. In the same pass a few Gaussian
-vectors $G$ are multiplied in float64, so $EG^\top = (WM + E)G^\top - W(MG^\top)$ is known. For each direction its
-entries are Gaussian with variance $\|E_i\|^2$: with probability $1 - \delta$
+Their errors have the bounds of `Rounding`, or are measured in float64.
+
+**Measured errors.** Bounds on the rounding of long sums in float32 are far above the errors that occur, and
+products in float64 take several times as long. Let $WM + E$ be the computed products of directions $W$. In the same
+pass a few Gaussian vectors $G$ are multiplied in float64, so $EG^\top = (WM + E)G^\top - W(MG^\top)$ is known. For
+each direction its entries are Gaussian with variance $\|E_i\|^2$: with probability $1 - \delta$
 
 $$\|E_i\| \le \|E_iG^\top\|/\sqrt{\chi^2_r(\delta)}.$$
 
@@ -28,15 +30,43 @@ from eigengame.solver.refinement.goal import Goal
 COUNT = 8
 """Number of Gaussian vectors."""
 
+LONG_BATCH = 2**14
+"""Rows of a batch of an array in memory, if they are few numbers: long ones are divided among threads evenly."""
+
+FEW = 2**26
+"""Numbers of a batch that may have to be copied."""
+
 STREAM = 0x6D656173
 """Stream of random numbers from which they are drawn."""
 
 
+def computed_on_host(goal: Goal) -> bool:
+    """Return whether products of a goal in the precision of the updates are computed by NumPy."""
+    narrow = np.dtype(goal.dtype) == np.float32 and not goal.passes.on_host
+    return narrow and on_host(goal.passes.in_float64(None))
+
+
 def measurable(goal: Goal) -> bool:
-    """Return whether products of a goal can be computed in this way, and are likely to be accurate enough."""
-    if goal.tol is None or goal.tol < COARSE or np.dtype(goal.dtype) != np.float32:
-        return False
-    return not goal.passes.on_host and on_host(goal.passes.in_float64(None))
+    """Return whether errors of a goal can be measured, and products are likely to be accurate enough."""
+    return goal.tol is not None and goal.tol >= COARSE and computed_on_host(goal)
+
+
+def products_on_host(goal: Goal, block: np.ndarray, task: str) -> np.ndarray:
+    """Return the products (b, d) of a block in float32 with M, without their errors.
+
+    Scores are centred before the second product: then an error of the mean enters by its square only, and products
+    have no large common part to round.
+    """
+    b, d = block.shape
+    mean = np.zeros(d) if goal.mean is None else gather(goal.mean).astype(np.float64)
+    level = None if goal.mean is None else (block @ mean).astype(np.float32)
+    with jax.enable_x64(True):
+        step = partial(add_rows, block, np.zeros((0, d)), level=level)
+        least = min(LONG_BATCH, FEW // d) if goal.passes.source.views else 0
+        exact = goal.passes.in_float64(None).unpadded(least)
+        sums = exact.fold(step, HostSums.empty(b, 0, d), task=task)
+    images: np.ndarray = sums.images - sums.along[:, None] * mean
+    return images
 
 
 def measured_products(
