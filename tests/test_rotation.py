@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from eigengame.rotation import varimax
@@ -15,17 +15,94 @@ def criterion(loadings):
     return sum(np.var(row**2) for row in loadings)
 
 
-@given(SEEDS)
-def test_simple_structure_is_recovered_from_any_rotation(seed):
+def turned_simple_structure(seed):
+    """Return loadings (3, 12) with one component per feature, and a rotation of them."""
     rng = np.random.default_rng(seed)
     simple = np.zeros((3, 12))
     for i, size in enumerate((3.0, 2.0, 1.0)):
         simple[i, 4 * i : 4 * i + 4] = size * rng.uniform(0.8, 1.2, 4)
     turn = np.linalg.qr(rng.standard_normal((3, 3)))[0]
+    return simple, turn @ simple
+
+
+def largest_gain(loadings):
+    """Return the largest increase of the criterion by a rotation of two components, in loops.
+
+    For z = (x + iy)^2, centred, and a rotation by phi, the criterion of the pair is a constant plus
+    Re(exp(-4i phi) mean(z^2)) / 4. The real and the imaginary part of z are Kaiser's u and v.
+    """
+    gains = [0.0]
+    for p in range(len(loadings)):
+        for q in range(p):
+            z = (loadings[p] + 1j * loadings[q]) ** 2
+            c = np.mean((z - z.mean()) ** 2)
+            gains.append((abs(c) - c.real) / 4)
+    return max(gains)
+
+
+@given(SEEDS)
+@example(468)
+@example(2287)
+@example(2826)
+def test_simple_structure_is_recovered_from_any_rotation(seed):
+    # For the examples a step of the iteration without normalisation decreases the criterion.
+    simple, loadings = turned_simple_structure(seed)
     for normalise in (False, True):
-        found = varimax(turn @ simple, normalise=normalise)
+        found = varimax(loadings, normalise=normalise)
         assert found.converged
         np.testing.assert_allclose(found.loadings, simple, atol=1e-5)
+
+
+def test_the_criterion_of_simple_structure_is_reached():
+    for seed in range(2200, 2500):
+        simple, loadings = turned_simple_structure(seed)
+        found = varimax(loadings, normalise=False)
+        assert found.converged
+        assert criterion(found.loadings) >= criterion(simple) * (1 - 1e-9), seed
+
+
+@pytest.mark.parametrize("normalise", [False, True])
+@pytest.mark.parametrize("shape", [(2, 5), (5, 20), (12, 30), (6, 4)])
+def test_no_rotation_of_two_of_many_components_increases_the_criterion(shape, normalise):
+    for seed in range(10):
+        loadings = np.random.default_rng(seed).standard_normal(shape)
+        if normalise:
+            loadings /= np.linalg.norm(loadings, axis=0)
+        found = varimax(loadings, normalise=normalise)
+        assert found.converged
+        assert largest_gain(found.loadings) <= 2e-12 * criterion(found.loadings), seed
+
+
+def test_the_largest_gain_is_that_of_all_angles():
+    loadings = np.random.default_rng(1).standard_normal((2, 9))
+    angles = np.linspace(0, np.pi / 2, 2001)
+    turns = [np.array([[np.cos(t), np.sin(t)], [-np.sin(t), np.cos(t)]]) for t in angles]
+    best = max(criterion(turn @ loadings) for turn in turns)
+    assert criterion(loadings) + largest_gain(loadings) == pytest.approx(best, rel=1e-5)
+
+
+def test_two_components_take_few_steps():
+    # The best angle of one pair is known. Gradient steps alone take up to 45 here.
+    for seed in range(50):
+        loadings = np.random.default_rng(seed).standard_normal((2, 5))
+        assert varimax(loadings, normalise=False).iterations <= 20
+
+
+def test_a_stationary_point_that_is_no_maximum_is_left():
+    # The given loadings are one: steps by the gradient alone stay there.
+    mixed = np.kron(np.eye(2), [[1.0, 1.0], [1.0, -1.0]])
+    found = varimax(mixed, normalise=False)
+    assert found.converged
+    np.testing.assert_allclose(found.loadings.max(axis=1), np.sqrt(2), rtol=1e-6)
+
+
+@pytest.mark.parametrize("features", [1, 1000])
+def test_a_criterion_that_no_rotation_changes_ends_the_iteration(features):
+    # All features are equal, so that no component has any variance of its squared loadings.
+    loadings = np.random.default_rng(0).standard_normal((4, 1)) * np.ones(features)
+    found = varimax(loadings)
+    assert found.converged
+    assert found.iterations < 10
 
 
 @given(SEEDS, st.booleans())
