@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from eigengame import Checkpoint, EigenGamePCA, Interrupted, as_source
+from eigengame.linalg import compiled_blocks
 from eigengame.metrics import angular_error
 from eigengame.solver.fit import LocalExecutor
 from eigengame.solver.lanczos.block_lanczos import growing_basis
@@ -309,6 +310,28 @@ def test_sums_over_rows_are_those_of_loops(threads, wide, monkeypatch):
     np.testing.assert_allclose(found.weight, np.sum(roots**2))
     assert found.rows == 95
     assert 1 <= found.parts <= 100
+
+
+def test_large_batches_are_multiplied_by_a_compiled_program(monkeypatch):
+    rows, compiled = rows_of(), []
+    plain = EigenGamePCA(K, dtype="float32", random_state=0).fit(rows)
+
+    def counted(*given):
+        compiled.append(given)
+        return compiled_blocks.compiled_sums(*given)
+
+    monkeypatch.setattr(host_sums, "LARGE", rows.size // 2)
+    monkeypatch.setattr(host_sums, "compiled_sums", counted)
+    pca = EigenGamePCA(K, dtype="float32", random_state=0).fit(rows)
+    assert len(compiled) == pca.n_passes_ == plain.n_passes_
+    assert pca.outcome_.route == "lanczos"
+    assert_right(pca, truth_of(rows)[0])
+    # Weights are multiplied by NumPy.
+    compiled.clear()
+    weights = np.random.default_rng(0).random(len(rows))
+    pca = EigenGamePCA(K, dtype="float32", random_state=0).fit(rows, sample_weight=weights)
+    assert not compiled
+    assert pca.outcome_.converged
 
 
 def test_a_model_whose_sums_are_out_of_range_of_float32_has_no_stream():

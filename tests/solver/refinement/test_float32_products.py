@@ -41,8 +41,12 @@ def goal_of(rows, weights=None, mean=None, frame=None, **options):
 
 
 @pytest.mark.parametrize("mean", [0.0, 0.2, 50.0])
-@pytest.mark.parametrize("kind", ["float32", "float64", "bytes", "weights", "uncentred", "origin"])
-def test_products_of_chunks_are_within_the_rounding_of_the_updates(kind, mean):
+@pytest.mark.parametrize(
+    "kind", ["float32", "compiled", "float64", "bytes", "weights", "uncentred", "origin"]
+)
+def test_products_of_chunks_are_within_the_rounding_of_the_updates(kind, mean, monkeypatch):
+    if kind == "compiled":
+        monkeypatch.setattr(host_sums, "LARGE", N * D)
     for seed in range(3):
         rows = (rows_of(seed) + mean).astype(np.float64 if kind == "float64" else np.float32)
         if kind == "bytes":
@@ -81,8 +85,12 @@ def test_products_of_a_pass_do_not_depend_on_the_length_of_batches():
 
 
 @pytest.mark.parametrize("wide", [8192, 64], ids=["whole", "panels"])
-@pytest.mark.parametrize("kind", ["float32", "float64", "bytes", "weights", "uncentred", "unit"])
+@pytest.mark.parametrize(
+    "kind", ["float32", "compiled", "float64", "bytes", "weights", "uncentred", "unit"]
+)
 def test_measured_errors_are_bounds(kind, wide, monkeypatch):
+    if kind == "compiled":
+        monkeypatch.setattr(host_sums, "LARGE", 0)
     monkeypatch.setattr(host_sums, "WIDE", wide)
     monkeypatch.setattr(host_sums, "PANEL", 128 * 256)
     for seed in range(3):

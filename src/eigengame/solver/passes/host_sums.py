@@ -1,10 +1,12 @@
 """Sums over all rows on a host: products with a block of directions in float32, and some in float64 beside them.
 
-Each batch is divided among threads, and each thread adds the products of chunks of its rows in float64.
+Each batch is divided among threads, and each thread adds the products of chunks of its rows in float64. Large
+batches in float32 are multiplied by a compiled program instead (`compiled_blocks`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -13,6 +15,7 @@ import numpy as np
 
 from eigengame._system.blas_threads import blas_threads
 from eigengame._system.threads import in_threads
+from eigengame.linalg.compiled_blocks import BlockSums, chunk_length, compiled_sums
 from eigengame.solver.certificates.rounding import OPERATIONS
 from eigengame.solver.passes.passes import Passes, SourcePasses
 from eigengame.solver.rows.raw_rows import RawRows
@@ -28,6 +31,9 @@ WIDE = 8192
 
 LEAST_ROWS, MOST_ROWS = 256, 1024
 """Limits of the number of rows of a chunk."""
+
+LARGE = 2**24
+"""Size of a batch from which a compiled program multiplies it."""
 
 SMALL = 2**22
 """Multiplications below which one thread is enough."""
@@ -118,10 +124,32 @@ def add_rows(
         Scores of a centre in float32, which are subtracted from those of the rows for `images` and `along`.
     """
     rows = jax.tree.map(np.asarray, rows)
-    parts = parts_for_threads(rows, block.size)
-    for found in in_threads(partial(_sums, rows, block, draws, level), parts):
-        carry = carry.plus(found)
-    return carry._replace(rows=carry.rows + count)
+    images, along, parts = carry.images, carry.along, 0
+    for one in _block_sums(rows, block, level):
+        images = np.add(images, one.images, out=one.images)
+        along, parts = along + one.along, parts + one.parts
+    before = carry.parts
+    if len(draws):
+        # The products of the block stay: an array without directions has no place for them.
+        others = carry._replace(images=np.zeros((0, block.shape[1])), along=np.zeros(0))
+        for found in in_threads(
+            partial(draw_sums, rows, draws), parts_for_threads(rows, draws.size)
+        ):
+            others = others.plus(found)
+        carry, parts = others, max(parts, others.parts - before)
+    return carry._replace(images=images, along=along, parts=before + parts, rows=carry.rows + count)
+
+
+def _block_sums(rows: RawRows, block: np.ndarray, level: np.ndarray | None) -> Iterable[BlockSums]:
+    """Return the sums over parts of the rows for directions in float32."""
+    if not len(block):
+        return []
+    values = np.asarray(rows.values)
+    if values.size >= LARGE and rows.is_plain_float32(slice(None)):
+        length = chunk_length(values, MOST_ROWS)
+        if length:
+            return [compiled_sums(values, block, level, length)]
+    return in_threads(partial(_sums, rows, block, level), parts_for_threads(rows, block.size))
 
 
 def parts_for_threads(rows: RawRows, size: int) -> list[slice]:
@@ -141,11 +169,9 @@ def chunk_rows(d: int, *, copied: bool) -> int:
     return min(max(most, LEAST_ROWS), MOST_ROWS)
 
 
-def _sums(
-    rows: RawRows, block: np.ndarray, draws: np.ndarray, level: np.ndarray | None, part: slice
-) -> HostSums:
-    """Return the sums over some rows."""
-    (b, d), r = block.shape, len(draws)
+def _sums(rows: RawRows, block: np.ndarray, level: np.ndarray | None, part: slice) -> BlockSums:
+    """Return the sums over some rows by NumPy."""
+    b, d = block.shape
     images, along = np.zeros((b, d)), np.zeros(b)
     product = np.empty((b, d), np.float32)
     plain = rows.is_plain_float32(part)
@@ -161,8 +187,7 @@ def _sums(
         images += np.matmul(scores.T, held, out=product)
         along += rows.roots[own] @ scores
         parts += 1
-    found = HostSums.empty(0, 0, d) if r == 0 else draw_sums(rows, draws, part)
-    return found._replace(images=images, along=along, parts=max(parts, found.parts))
+    return BlockSums(images, along, parts)
 
 
 def draw_sums(rows: RawRows, draws: np.ndarray, part: slice) -> HostSums:

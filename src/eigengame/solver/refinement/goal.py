@@ -12,7 +12,7 @@ from eigengame.game.csr_rows import sums_of_rows
 from eigengame.sharding.gather import gather
 from eigengame.solver.certificates.certificate import Certificate
 from eigengame.solver.certificates.rounding import Rounding
-from eigengame.solver.passes.host_sums import chunk_rows, on_host
+from eigengame.solver.passes.host_sums import MOST_ROWS, chunk_rows, on_host
 from eigengame.solver.passes.passes import Passes
 from eigengame.solver.planning.memory import device_bytes
 from eigengame.solver.planning.plan import MOST_PRECISE
@@ -87,10 +87,10 @@ def play_rounding(
         size, sums = sums_of_rows(size)
         batches *= sums
     elif on_host(passes.in_float64(None)):
-        # Either compiled functions multiply whole batches, or NumPy chunks of rows that it adds in float64.
+        # Either compiled functions multiply whole batches, or chunks of rows are added in float64.
         rows_of_chunk = [chunk_rows(source.shape[1], copied=copied) for copied in (False, True)]
         parts = max(passes.size / min(rows_of_chunk), 1.0)
-        size = max(size, *rows_of_chunk)
+        size = max(size, MOST_ROWS)
     return Rounding.probable(
         dtype,
         source.shape[1],
