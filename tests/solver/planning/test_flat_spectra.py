@@ -43,12 +43,38 @@ def test_numbers_of_players_continue_the_spectrum_as_a_power():
 def test_a_flat_spectrum_takes_few_passes():
     rows = rows_of(FLAT)
     grown = fitted(rows)
-    with pytest.warns(match="more extra players"):
-        given = fitted(rows, extra=9)
+    given = fitted(rows, extra=9)
     assert grown.outcome_.converged
     assert grown.n_passes_ <= 4
     assert given.n_passes_ > 2 * grown.n_passes_
     assert (angular_error(grown.components_, exact(rows)) <= grown.certificate_.angle).all()
+
+
+@pytest.mark.parametrize("extra", [4, 9, 18])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_given_number_of_players_is_certified_too(extra, seed):
+    """The players of the first pass leave out much more than those found later, so probes are drawn for these.
+
+    The last directions of a space are far from converged. They must not stand in the way of the first ones.
+    """
+    rows = rows_of(FLAT, seed=seed + 1)
+    found = fitted(rows, extra=extra, random_state=seed)
+    assert found.outcome_.converged
+    assert (angular_error(found.components_, exact(rows)) <= found.certificate_.angle).all()
+
+
+@pytest.mark.parametrize("k", [4, 8])
+@pytest.mark.parametrize("seed", range(3))
+def test_slowly_falling_variances_are_certified_for_any_tolerance(k, seed):
+    rows = testing.rows_with(np.arange(1, D + 1) ** -0.4, 6000, seed=seed).data.astype("float32")
+    passes = []
+    for tol in (np.pi / 32, 0.05, 1e-2):
+        found = EigenGamePCA(
+            k, algorithm="remembered", tol=tol, random_state=seed, dtype="float32"
+        ).fit(rows)
+        assert found.outcome_.converged
+        passes.append(found.n_passes_)
+    assert passes == sorted(passes)
 
 
 def test_a_model_of_a_flat_spectrum_can_be_continued_and_merged():

@@ -305,3 +305,25 @@ def test_the_level_outside_the_first_players_allows_for_errors_of_the_images():
     )
     assert space_certificate._level_with(exact, 2, 0.5) == pytest.approx(2.0)
     assert space_certificate._level_with(rough, 2, 0.5) > 2.0 + 0.1 * math.sqrt(2)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_level_outside_the_first_players_bounds_the_eigenvalues_there(seed):
+    """Directions of small variance may have large residuals, which raise the level by little."""
+    rng = np.random.default_rng(seed)
+    count, size, d = 3, 7, 20
+    inside = np.diag([9.0, 8.0, 7.0, *np.sort(rng.uniform(0.1, 2.0, size - count))[::-1]])
+    across = np.zeros((size, d - size))
+    across[count:] = rng.normal(size=(size - count, d - size)) * rng.choice([0.1, 0.3])
+    outside = rng.normal(size=(d - size, d - size))
+    outside = outside @ outside.T
+    outside *= rng.uniform(0.5, 4.0) / np.linalg.eigvalsh(outside)[-1]
+    matrix = np.block([[inside, across], [across.T, outside]])
+    space = KrylovSpace(np.eye(d)[:size], matrix[:size], np.zeros(size), np.zeros(size))
+    level = float(np.linalg.eigvalsh(outside)[-1])
+    bound = space_certificate._level_with(space, count, level)
+    true = float(np.linalg.eigvalsh(matrix[count:, count:])[-1])
+    coupling = np.linalg.norm(across[count:], 2)
+    value = inside[count, count]
+    plain = (value + level) / 2 + math.hypot((value - level) / 2, coupling)
+    assert true <= bound <= plain + 1e-12

@@ -88,6 +88,10 @@ def make_plan(
         again=again,
         coarse=k if _coarse(options) and again and k <= MOST_COARSE else 0,
     )
+    open_ended = options.extra == "auto"
+    if route == REMEMBERED and not shared and _read_again_in_memory(problem, options):
+        options = _extra_for_passes(options, k)
+        players = options.players(k, d)
     fallback = None
     if route in REFINED and options.automatic and options.passes > 1:
         fallback = fallback_route(problem.algorithm, source, rows, forget=forget, shared=shared)
@@ -122,6 +126,7 @@ def make_plan(
         options=options,
         probes=probes,
         fallback=fallback,
+        more_players=open_ended,
     )
     return plan if remote else _fitting(problem, _with_basis(problem, plan, rows))
 
@@ -289,6 +294,17 @@ def _extra_for_one_batch(options: Options, k: int) -> Options:
     return replace(options, extra=max(k // 2, 8)) if options.extra == "auto" else options
 
 
+def _extra_for_passes(options: Options, k: int) -> Options:
+    """Return options with as many extra players as components: further passes make up for the others."""
+    return replace(options, extra=max(k, 8)) if options.extra == "auto" else options
+
+
+def _read_again_in_memory(problem: Problem, options: Options) -> bool:
+    """Return whether several passes are allowed over dense arrays in host memory, where products take most time."""
+    source = problem.source
+    return options.passes > 1 and source.views and not (source.on_device or source.sparse)
+
+
 def _probes(
     problem: Problem, options: Options, route: str, counts: tuple[int, int], *, carried: bool
 ) -> int:
@@ -306,8 +322,7 @@ def _probes(
     # Players that are refined on the device have probes of their own.
     if carried or players * source.shape[1] > MOST_PRECISE:
         return 0
-    in_memory = source.views and not (source.on_device or source.sparse)
-    return probes_in_memory(k) if in_memory else REFINED_PROBES
+    return probes_in_memory(k) if _read_again_in_memory(problem, options) else REFINED_PROBES
 
 
 def _kernels_apply(problem: Problem, players: int, batch: int, placement: Placement) -> bool:

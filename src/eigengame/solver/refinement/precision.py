@@ -13,6 +13,10 @@ from eigengame.solver.refinement.goal import Goal
 ROOM = 0.5
 """Share of the tolerance that rounding may take in passes in the precision of the updates."""
 
+FLAT = 0.6
+"""Variance of the last player, as a share of that of the last component, above which bounds on the rounding of the
+updates become several times larger on the way to a certificate."""
+
 
 def first_precision(goal: Goal, values: np.ndarray | None) -> Precision:
     """Return the precision of the first pass, from estimates of the eigenvalues (K,) if there are any."""
@@ -21,7 +25,8 @@ def first_precision(goal: Goal, values: np.ndarray | None) -> Precision:
     if values is None or goal.tol is None:
         return "update"
     least = rounding_angles(values, *goal.rounding.parts(values), goal.k, float(values[-1]))
-    if (least[: goal.determined] <= ROOM * goal.tol).all():
+    flat = values[-1] > FLAT * values[goal.k - 1]
+    if not flat and (least[: goal.determined] <= ROOM * goal.tol).all():
         return "update"
     return next_precision(goal, "update")
 

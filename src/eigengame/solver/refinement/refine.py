@@ -59,6 +59,15 @@ LOW = 0.75
 STALLED = 3
 """Passes without progress after which a refinement ends."""
 
+POWERS = 3
+"""Products of the probes after which the level outside their players hardly falls any more."""
+
+STUCK = 0.95
+"""Share of a level below which that of the next pass is much lower."""
+
+FAR = 1.15
+"""Ratio of the level to the first variance that a space leaves out from which better players have a lower one."""
+
 
 class _Step(NamedTuple):
     """A refinement after a pass.
@@ -77,6 +86,8 @@ class _Step(NamedTuple):
         Of the directions of the space, from the certificate.
     settled : bool
         Whether the residuals of the players are rounding, so that passes multiply the probes only.
+    before : float
+        Level of the certificate before the pass.
     """
 
     space: KrylovSpace
@@ -86,6 +97,7 @@ class _Step(NamedTuple):
     look: int = 1
     measured: SmallProducts | None = None
     settled: bool = False
+    before: float = math.inf
 
 
 def refine(
@@ -182,13 +194,14 @@ def _begin(
 def _next(goal: Goal, now: _Step, count: int) -> _Step:
     """Make one more pass: over residual directions, or over all players if float64 is needed from here on."""
     space, probes, precision, look = now.space, now.probes, now.precision, now.look
-    if probes is not None and _leave_out_too_much(probes, space, goal.k):
-        # The players of the first pass missed a direction that was found since: the probes start again.
-        look += 1
-        draws = draw_probes(goal.seed + look, REFINED_PROBES, probes.players.shape[1])
-        probes = Probes.outside(space.directions[:count], draws, probes.unit)
     level = now.certificate.level * goal.scale
     again = precision != "float64" and rounding_is_too_large(goal, space, level)
+    if probes is not None and (again or _players_are_poor(goal, now, probes)):
+        # The players of the first pass are left: those of the space leave out less.
+        look += 1
+        draws = draw_probes(goal.seed + look, REFINED_PROBES, probes.players.shape[1])
+        better = space.directions[: count if again else 2 * count]
+        probes = Probes.outside(better, draws, probes.unit)
     if again:
         assert probes is not None
         directions = _together(space.directions[:count], probes.players)
@@ -214,22 +227,28 @@ def _next(goal: Goal, now: _Step, count: int) -> _Step:
             space, measured = truncated(space, probes.players, 2 * count), None
     measured = small_products(*space[:2]) if measured is None else measured
     certified = space_certificate(goal, space, probes, count, look, measured, precision)
-    return _Step(space, probes, certified, precision, look, measured, settled)
+    before = now.certificate.level if look == now.look else math.inf
+    return _Step(space, probes, certified, precision, look, measured, settled, before)
 
 
-def _leave_out_too_much(probes: Probes, space: KrylovSpace, k: int) -> bool:
-    """Return whether directions of the space outside the players of the probes have too much variance.
+def _players_are_poor(goal: Goal, now: _Step, probes: Probes) -> bool:
+    """Return whether the players of the probes leave out much more variance than those of the space.
 
-    The level of the probes cannot be below it. It is too much if the best players of the space leave out clearly
-    less, and if it is not small beside the last component.
+    The level cannot be below it. Either directions of the space show that, or a level that has stopped to fall
+    although the space leaves out less.
     """
-    count = len(probes.players)
+    space, count, certified = now.space, len(probes.players), now.certificate
     if len(space.directions) <= count:
         return False
+    largest, following = float(space.values[goal.k - 1]), float(space.values[count])
     inside = probes.players @ space.directions.T
     outside = np.linalg.svd(inside)[2][count:]
     found = float(np.linalg.eigvalsh((outside * space.values) @ outside.T)[-1])
-    return found > 1.25 * float(space.values[count]) and found > 0.5 * float(space.values[k - 1])
+    if found > 1.25 * following and found > 0.5 * largest:
+        return True
+    level = certified.level * goal.scale
+    stuck = probes.powers >= POWERS and certified.level > STUCK * now.before
+    return stuck and level > FAR * following and level > 0.5 * largest
 
 
 def measured_players(goal: Goal, players: np.ndarray) -> Certificate:
