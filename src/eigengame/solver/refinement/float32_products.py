@@ -1,4 +1,4 @@
-r"""Products with $M$ in float32 on a host by NumPy: nothing is compiled, and rows stay in the cache.
+r"""Products with $M$ in float32 on a host, by NumPy while rows are in the cache, or compiled for large batches.
 
 Their errors have the bounds of `Rounding`, or are measured in float64.
 
