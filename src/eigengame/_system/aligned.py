@@ -7,7 +7,9 @@ first. Copying it into memory that an earlier batch had takes less time.
 
 from __future__ import annotations
 
+import mmap
 import weakref
+from typing import Any
 
 import numpy as np
 
@@ -71,3 +73,10 @@ class _Loan:
 def is_aligned(values: np.ndarray) -> bool:
     """Return whether JAX can use an array on a CPU without a copy."""
     return values.flags.c_contiguous and values.ctypes.data % ALIGNMENT == 0
+
+
+def is_mapped(values: Any) -> bool:
+    """Return whether an array is a view of a memory map, which begins at a page."""
+    while values is not None and not isinstance(values, mmap.mmap):
+        values = values.obj if isinstance(values, memoryview) else getattr(values, "base", None)
+    return values is not None

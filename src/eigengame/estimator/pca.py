@@ -70,8 +70,7 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
         Rows of a batch. "auto" is up to 4096 for dense rows on a CPU, fewer for wide ones.
     extra : int or "auto"
         Number of players beyond `n_components`, which make components and bounds more accurate. "auto" is 1.5
-        times `n_components`, at least 8; fewer if the data is one batch, or if it is dense, in memory and read in
-        several passes.
+        times `n_components`, at least 8; fewer if the data is one batch.
     rounds : int or "auto"
         Least number of rounds for each batch. "auto" is one; a batch that outweighs all rows before it gets four,
         and long batches on a GPU get two if further passes follow.

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from eigengame._system.aligned import ALIGNMENT, MOST_BYTES, is_aligned
+from eigengame._system.aligned import ALIGNMENT, MOST_BYTES, is_aligned, is_mapped
 from eigengame.linalg.products import full_product
 from eigengame.linalg.quick_jit import quick_jit
 
@@ -42,12 +42,15 @@ class BlockSums(NamedTuple):
 def chunk_length(values: np.ndarray, most: int) -> int:
     """Return the number of rows of even chunks, at most `most`; 0 if they would be large copies.
 
-    A chunk is copied if its address is not aligned.
+    A chunk is copied if its address is not aligned. Addresses of arrays differ from run to run, and results must
+    not depend on them. So of long rows only those in memory maps, which begin at a page, are divided into chunks.
     """
     m, d = values.shape
     rows = -(-m // -(-m // most))
+    if rows * d * values.itemsize <= MOST_BYTES:
+        return rows
     aligned = is_aligned(values) and d * values.itemsize % ALIGNMENT == 0
-    return rows if aligned or rows * d * values.itemsize <= MOST_BYTES else 0
+    return rows if aligned and is_mapped(values) else 0
 
 
 def compiled_sums(

@@ -235,7 +235,7 @@ def _seems_flat(plan: Plan, passes: Passes, stream: Stream) -> bool:
     A number of extra players that was given stays.
     """
     options, strengths = plan.options, gather(stream.state.memory.strengths)
-    if not plan.more_players or options.tol is None or options.passes < 3 or options.forget < 1:
+    if options.extra != "auto" or options.tol is None or options.passes < 3 or options.forget < 1:
         return False
     if not isinstance(passes, SourcePasses) or plan.placement.mesh is not None:
         return False

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from eigengame import testing
+from eigengame.solver.certificates import krylov_space as krylov_space_module
 from eigengame.solver.certificates.krylov_space import (
     extended,
     fresh_directions,
@@ -35,6 +36,21 @@ def test_directions_are_eigenvectors_within_their_span_with_exact_images(passes)
     gram = space.directions @ space.images.T
     np.testing.assert_allclose(gram, np.diag(space.values), atol=1e-12)
     assert (np.diff(space.values) <= 1e-12).all()
+
+
+def test_a_space_is_extended_by_some_features_at_a_time(monkeypatch):
+    whole, before = grown(2), grown(1)
+    kept = before.directions.copy(), before.images.copy()
+    monkeypatch.setattr(krylov_space_module, "FEATURES", 7)
+    fresh = fresh_directions(before, K)
+    given = fresh.copy()
+    parts = extended(before, fresh, fresh @ MATRIX, *np.zeros((2, len(fresh))))
+    for one, other in zip(parts, whole, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-10)
+    # The space before and the new directions are unchanged.
+    np.testing.assert_array_equal(before.directions, kept[0])
+    np.testing.assert_array_equal(before.images, kept[1])
+    np.testing.assert_array_equal(fresh, given)
 
 
 def test_the_space_is_the_block_krylov_space_of_the_start():

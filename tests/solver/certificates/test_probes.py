@@ -7,6 +7,7 @@ import pytest
 from scipy.stats import chi2
 
 from eigengame import testing
+from eigengame.solver.certificates import probes as probes_module
 from eigengame.solver.certificates.krylov_space import extended, fresh_directions, krylov_space
 from eigengame.solver.certificates.probes import Probes, draw_probes
 
@@ -91,6 +92,14 @@ def test_further_products_and_more_probes_lower_the_level():
     assert (np.diff(levels) <= 0).all()
     assert levels[-1] < 0.6 * levels[0]
     assert played(ROUGH, 3, 2, first=False, count=30).level(1e-3) < levels[1]
+
+
+@pytest.mark.parametrize("first", [False, True])
+def test_inner_products_of_some_features_at_a_time_give_the_same_level(first, monkeypatch):
+    whole = [played(ROUGH, 3, products, first=first).level(1e-3) for products in (1, 2, 5)]
+    monkeypatch.setattr(probes_module, "FEATURES", 7)
+    parts = [played(ROUGH, 3, products, first=first).level(1e-3) for products in (1, 2, 5)]
+    np.testing.assert_allclose(parts, whole, rtol=1e-9)
 
 
 def test_products_before_the_players_count_as_much_as_those_after():

@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 
 from eigengame import Checkpoint, EigenGamePCA, as_source
-from eigengame._system.array_file import write_arrays
+from eigengame._system.array_file import read_arrays, write_arrays
 from eigengame.solver.passes.checkpoint import CheckpointError, CheckpointWarning
 from eigengame.solver.passes.run_record import sealed_facts
 from eigengame.sources._digest import digest_of_files
@@ -285,4 +285,23 @@ def test_sums_of_an_earlier_format_are_repeated(tmp_path):
     about = {"row": "3000", "ended": "1", "format": "3", "run": run, "part": "k2", "number": "0"}
     write_arrays(tmp_path / "k2-0000.safetensors", {"0": np.zeros((100, 100))}, about)
     again = EigenGamePCA(2, random_state=0).fit(rows, checkpoint=tmp_path)
+    np.testing.assert_array_equal(again.components_, whole.components_)
+
+
+def test_refinements_of_an_earlier_format_are_repeated(tmp_path):
+    """Format 4 has other blocks of the same shape: what they gave must not be taken for the present ones."""
+    rows = np.random.default_rng(0).standard_normal((3000, 100)) * np.arange(1, 101) ** -0.5
+    options = {"algorithm": "remembered", "tol": 1e-6, "random_state": 0}
+    whole = EigenGamePCA(4, **options).fit(rows, checkpoint=tmp_path)
+    facts = json.loads((tmp_path / "run.json").read_text())
+    (tmp_path / "run.json").write_text(json.dumps(sealed_facts(facts | {"format": 4})))
+    run = json.loads((tmp_path / "run.json").read_text())["digest"]
+    (last,) = tmp_path.glob("*-0002.safetensors")
+    for path in tmp_path.glob("*.safetensors"):
+        arrays, about = read_arrays(path)
+        arrays = {name: np.array(one) for name, one in arrays.items()}
+        if path == last:
+            arrays["0"] *= 1.5
+        write_arrays(path, arrays, about | {"format": "4", "run": run})
+    again = EigenGamePCA(4, **options).fit(rows, checkpoint=tmp_path)
     np.testing.assert_array_equal(again.components_, whole.components_)

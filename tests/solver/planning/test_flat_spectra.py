@@ -112,3 +112,33 @@ def test_with_few_features_a_flat_spectrum_is_solved_exactly_at_once(monkeypatch
     assert pca.outcome_.route == "remembered, then covariance"
     assert pca.n_passes_ == 2
     assert angular_error(pca.components_, exact(rows)).max() < 1e-3
+
+
+def test_probes_are_not_drawn_anew_in_every_pass():
+    """With few passes, those of the first players certify more than new ones without any power."""
+    spectrum = np.r_[np.linspace(1, 0.5, 30), np.full(120, 0.03)]
+    rows = testing.rows_with(spectrum, 1500, seed=1).data.astype("float32")
+    bounded = []
+    for passes in (3, 6, 10):
+        pca = EigenGamePCA(
+            6, algorithm="remembered", tol=None, passes=passes, random_state=7, dtype="float32"
+        ).fit(np.concatenate([rows, rows]))
+        bounded.append(int((pca.certificate_.angle < 1.5).sum()))
+    assert bounded[0] >= 3
+    assert bounded == sorted(bounded)
+    assert bounded[-1] == 6
+
+
+@pytest.mark.parametrize(
+    ("power", "first", "tol", "most"), [(0.3, 1e8, 0.01, 9), (0.6, 1.0, 0.1, 3)]
+)
+def test_probes_are_kept_where_new_ones_would_not_help(power, first, tol, most):
+    """One large variance makes rounding the level; and a level may stop to fall just before a certificate."""
+    spectrum = np.arange(1.0, 301) ** -power
+    spectrum[0] = first
+    rows = testing.rows_with(spectrum, 3000, seed=1).data.astype("float32")
+    pca = EigenGamePCA(16, algorithm="remembered", tol=tol, random_state=1, dtype="float32").fit(
+        rows
+    )
+    assert pca.outcome_.converged
+    assert pca.n_passes_ <= most

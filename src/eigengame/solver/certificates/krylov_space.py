@@ -18,6 +18,8 @@ from eigengame.solver.certificates.rounding import OPERATIONS, gamma
 FRESH = 1e-3
 """Least squared length of a direction, of unit residuals, that counts as independent of the others."""
 
+FEATURES = 2**16
+"""Features that are rotated at a time."""
 
 MOST_SPACE = 2**27
 """Largest size of the directions of a Krylov space: 1 GiB, and as much again for their products."""
@@ -65,9 +67,17 @@ class KrylovSpace(NamedTuple):
 
 
 def krylov_space(
-    directions: np.ndarray, images: np.ndarray, sums: np.ndarray, scores: np.ndarray
+    directions: np.ndarray,
+    images: np.ndarray,
+    sums: np.ndarray,
+    scores: np.ndarray,
+    *,
+    in_place: bool = False,
 ) -> KrylovSpace:
-    """Return the space of nearly orthonormal directions (b, d) with their images."""
+    """Return the space of nearly orthonormal directions (b, d) with their images.
+
+    With `in_place`, both arrays are changed.
+    """
     sizes, axes = eigh(directions @ directions.T)
     whiten = (axes / np.sqrt(sizes)) @ axes.T
     gram = directions @ images.T
@@ -78,12 +88,23 @@ def krylov_space(
     # Directions and images are rounded when they are rotated; the error of a direction is multiplied by M.
     rounded = one * np.sqrt(len(directions)) * float(lengths.max(initial=0))
     sums, scores = np.abs(turn) @ (sums + one * lengths) + rounded, np.abs(turn) @ scores
+    if in_place:
+        _rotate(turn, directions)
+        _rotate(turn, images)
+        return KrylovSpace(directions, images, sums, scores)
     return KrylovSpace(turn @ directions, turn @ images, sums, scores)
+
+
+def _rotate(turn: np.ndarray, block: np.ndarray) -> None:
+    """Multiply a block (b, d) by a matrix (b, b) in place, some features at a time."""
+    for begin in range(0, block.shape[1], FEATURES):
+        block[:, begin : begin + FEATURES] = turn @ block[:, begin : begin + FEATURES]
 
 
 def extended(space: KrylovSpace, *further: np.ndarray) -> KrylovSpace:
     """Return the space with further directions (m, d), which must be orthonormal to it, images and errors."""
-    return krylov_space(*(np.concatenate(pair) for pair in zip(space, further, strict=True)))
+    joined = (np.concatenate(pair) for pair in zip(space, further, strict=True))
+    return krylov_space(*joined, in_place=True)
 
 
 def residuals(space: KrylovSpace, count: int) -> np.ndarray:

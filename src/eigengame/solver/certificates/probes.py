@@ -46,6 +46,9 @@ INTERVALS = 0.97 * np.geomspace(1 / 32, 1, 11)
 LARGEST_DEGREE = 8
 """Largest degree of a polynomial."""
 
+FEATURES = 2**16
+"""Features whose inner products are added at a time."""
+
 
 def draw_probes(seed: int, count: int, d: int) -> np.ndarray:
     """Return Gaussian probes (count, d) in float64."""
@@ -199,17 +202,19 @@ class Probes:
         lengths = np.linalg.norm(self.blocks[-1], axis=1)
         return np.where(lengths > 0, lengths, 1)
 
-    def _exact(self, power: int) -> tuple[np.ndarray, np.ndarray | None]:
+    def _exact(
+        self, power: int, columns: slice = slice(None)
+    ) -> tuple[np.ndarray, np.ndarray | None]:
         r"""Return the block $X_q$ and None, or two blocks of which $X_qy = \tilde X_qy - \lambda Ly$ is made.
 
-        The second is $L = (GV^\top)R_{q-1}$.
+        The second is $L = (GV^\top)R_{q-1}$. Only some columns are returned.
         """
-        block = self.blocks[power]
+        block = self.blocks[power][:, columns]
         if self.shares is None or power == 0:
             return block, None
         if power <= len(self.residuals):
-            return block - self.shares @ self.residuals[power - 1], None
-        return block, self.shares @ self.residuals[power - 2]
+            return block - self.shares @ self.residuals[power - 1][:, columns], None
+        return block, self.shares @ self.residuals[power - 2][:, columns]
 
 
 @dataclass(frozen=True)
@@ -237,15 +242,15 @@ class _Norms:
         exact = len(probes.residuals) if probes.shares is not None else probes.powers
         degree = min(exact + 1 if probes.shares is not None else exact, probes.powers)
         degree = min(degree, LARGEST_DEGREE)
-        blocks, lag = [], None
-        for power in range(degree + 1):
-            block, lag = probes._exact(power)
-            blocks.append(block / scale**power)
-        blocks.append(np.zeros_like(blocks[0]) if lag is None else lag / scale ** (degree - 1))
-        stacked = np.concatenate(blocks)
-        gram = (stacked @ stacked.T).reshape(degree + 2, probes.count, degree + 2, probes.count)
+        lagging = probes.shares is not None and degree > len(probes.residuals)
+        (r, d), size = probes.blocks[0].shape, degree + 2
+        gram = np.zeros((size * r, size * r))
+        for begin in range(0, d, FEATURES):  # arrays of all features would take most of the memory
+            stacked = _stacked(probes, degree, scale, slice(begin, begin + FEATURES))
+            gram += stacked @ stacked.T
+        gram = gram.reshape(size, r, size, r)
         errors = np.array([error / scale**j for j, error in enumerate(probes.errors)])
-        return cls(gram, errors[: degree + 1], degree, lag is not None)
+        return cls(gram, errors[: degree + 1], degree, lagging)
 
     def excluded(
         self, polynomial: np.ndarray, best: float, least: float, end: float = 0.0
@@ -288,6 +293,16 @@ class _Norms:
             powers = value ** np.arange(len(sizes) - j)
             total += self.errors[j] * float(sizes[j:] @ powers)
         return total
+
+
+def _stacked(probes: Probes, degree: int, scale: float, columns: slice) -> np.ndarray:
+    """Return some columns of all blocks and the lagging matrix, one below the other, for M divided by a scale."""
+    blocks, lag = [], None
+    for power in range(degree + 1):
+        block, lag = probes._exact(power, columns)
+        blocks.append(block / scale**power)
+    blocks.append(np.zeros_like(blocks[0]) if lag is None else lag / scale ** (degree - 1))
+    return np.concatenate(blocks)
 
 
 def spectral_norm(block: np.ndarray) -> float:

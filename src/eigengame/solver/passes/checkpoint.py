@@ -30,6 +30,7 @@ from eigengame._system.folder_lock import FolderInUse, FolderLock, may_be_runnin
 from eigengame.sharding.gather import any_distributed, gather
 from eigengame.sharding.hosts import broadcast_from_first
 from eigengame.solver.passes.run_record import (
+    CHANGED,
     FORMAT,
     WITH_PROBES,
     read_facts,
@@ -191,7 +192,7 @@ class CheckpointStore:
             write_arrays(self._path(number), arrays, about, CheckpointError)
         self._last = time.monotonic()
 
-    def read(self, number: int, start: Any) -> tuple[Any, int, bool]:
+    def read(self, number: int, start: Any, task: str = "") -> tuple[Any, int, bool]:
         """Return the carry of a pass, the row it had reached and whether it had ended; without a file, `start`."""
         path = self._path(number)
         if not path.exists():
@@ -205,8 +206,9 @@ class CheckpointStore:
                     if about.get(name) != expected:
                         raise ValueError(f"its {name} is {about.get(name)}, not {expected}")
             kept = [arrays[str(i)] for i in range(len(arrays))]
-            if self._format < FORMAT and [one.shape for one in kept] != [*map(np.shape, leaves)]:
-                return start, 0, False  # a pass that an earlier version made in another way
+            other = [one.shape for one in kept] != [*map(np.shape, leaves)]
+            if self._format < FORMAT and (other or task in CHANGED):
+                return start, 0, False  # an earlier version made it in another way
             pairs = zip(leaves, kept, strict=True)
             carry = jax.tree.unflatten(tree, [_like(a, b) for a, b in pairs])
             return carry, int(about["row"]), about["ended"] == "1"

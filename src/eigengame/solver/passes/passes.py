@@ -204,7 +204,7 @@ class SourcePasses(Passes):
         self.record.made += 1
         carry, row, ended = start, 0, False
         if self.checkpoint is not None:
-            carry, row, ended = self.checkpoint.read(number, start)
+            carry, row, ended = self.checkpoint.read(number, start, task)
             require_equal("rows to continue from", -1 if ended else row)
         if ended:
             return carry

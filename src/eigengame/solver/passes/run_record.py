@@ -13,10 +13,13 @@ from eigengame._system.atomic_write import StorageError
 from eigengame._version import __version__
 from eigengame.solver.passes.limits import MAX_PASSES
 
-FORMAT = 4
-"""Format of a folder. Folders of format 1 have no digests, neither of the data nor of the files. Up to format 2,
+FORMAT = 5
+"""Format of a folder. Folders of format 1 have no digests, neither of the data nor of the files. Up to format 4,
 passes of a refinement multiply other blocks than now, and up to format 3 sums on the host are others: such passes
 are repeated."""
+
+CHANGED = ("refinement", "probes")
+"""Passes that earlier formats made in another way: with other blocks, which may have the shape of the present ones."""
 
 WITH_PROBES = 3
 """First format whose first pass has probes."""

@@ -88,10 +88,6 @@ def make_plan(
         again=again,
         coarse=k if _coarse(options) and again and k <= MOST_COARSE else 0,
     )
-    open_ended = options.extra == "auto"
-    if route == REMEMBERED and not shared and _read_again_in_memory(problem, options):
-        options = _extra_for_passes(options, k)
-        players = options.players(k, d)
     fallback = None
     if route in REFINED and options.automatic and options.passes > 1:
         fallback = fallback_route(problem.algorithm, source, rows, forget=forget, shared=shared)
@@ -126,7 +122,6 @@ def make_plan(
         options=options,
         probes=probes,
         fallback=fallback,
-        more_players=open_ended,
     )
     return plan if remote else _fitting(problem, _with_basis(problem, plan, rows))
 
@@ -292,11 +287,6 @@ def _extra_for_kernels(options: Options, k: int) -> Options:
 def _extra_for_one_batch(options: Options, k: int) -> Options:
     """Return options with half as many extra players as components: there are no later rows to keep them for."""
     return replace(options, extra=max(k // 2, 8)) if options.extra == "auto" else options
-
-
-def _extra_for_passes(options: Options, k: int) -> Options:
-    """Return options with as many extra players as components: further passes make up for the others."""
-    return replace(options, extra=max(k, 8)) if options.extra == "auto" else options
 
 
 def _read_again_in_memory(problem: Problem, options: Options) -> bool:

@@ -154,8 +154,8 @@ def certificate_rows(players: int, probes: int, passes: int, d: int) -> int:
     """Return the largest number of vectors (d,) in float64 on the host that a certificate takes.
 
     After one pass these are the players, the probes, their images, and parts of these. Further passes take a Krylov
-    space that grows by the number of players, three times while it is extended: before, joined, and rotated. The
-    probes have a block for each power, also three times while a polynomial is chosen.
+    space that grows by the number of players, twice while it is extended. The probes have a block for each power,
+    and a few more while they are multiplied.
 
     Parameters
     ----------
@@ -173,7 +173,7 @@ def certificate_rows(players: int, probes: int, passes: int, d: int) -> int:
         return math.ceil((4 * players + 5 * probes) * min(1.0, CERTIFIED_FEATURES / d))
     space = min(d, players * (passes - 1), most_directions(players, d) + players)
     powers = min(passes, LARGEST_DEGREE)
-    return 6 * space + (3 * (powers + 2) + 4) * probes + (powers + 6) * players
+    return 4 * space + (powers + 10) * probes + (powers + 6) * players
 
 
 def refuse_unless_fits(

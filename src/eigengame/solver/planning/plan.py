@@ -66,8 +66,6 @@ class Plan:
         Number of random probes of the first pass.
     fallback : str or None
         Exact route for components that the refinement does not certify.
-    more_players : bool
-        Whether a flat spectrum may take more players than planned.
     """
 
     components: int
@@ -81,7 +79,6 @@ class Plan:
     options: Options
     probes: int = 0
     fallback: str | None = None
-    more_players: bool = False
 
     def game(self) -> Remembered:
         """Return the remembered game of this plan."""

@@ -13,7 +13,7 @@ from eigengame.solver.refinement.goal import Goal
 ROOM = 0.5
 """Share of the tolerance that rounding may take in passes in the precision of the updates."""
 
-FLAT = 0.6
+FLAT = 0.55
 """Variance of the last player, as a share of that of the last component, above which bounds on the rounding of the
 updates become several times larger on the way to a certificate."""
 

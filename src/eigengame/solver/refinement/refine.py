@@ -63,10 +63,19 @@ POWERS = 3
 """Products of the probes after which the level outside their players hardly falls any more."""
 
 STUCK = 0.95
-"""Share of a level below which that of the next pass is much lower."""
+"""Share of a level, and of the sum of the bounds, below which a pass has improved it."""
 
 FAR = 1.15
-"""Ratio of the level to the first variance that a space leaves out from which better players have a lower one."""
+"""Ratio of the level to the first variance beyond the players from which better players have a lower one."""
+
+HIGH = 0.9
+"""Level, as a share of the variance of the last component, above which a new precision comes with new probes."""
+
+PATIENCE = 2
+"""Passes in a row without an improvement after which probes are drawn anew."""
+
+MOST_LOOKS = 3
+"""Largest number of times that probes are drawn, except for players that have missed a direction."""
 
 
 class _Step(NamedTuple):
@@ -86,8 +95,8 @@ class _Step(NamedTuple):
         Of the directions of the space, from the certificate.
     settled : bool
         Whether the residuals of the players are rounding, so that passes multiply the probes only.
-    before : float
-        Level of the certificate before the pass.
+    stuck : int
+        Passes in a row that have improved neither the level nor the bounds, since the probes were drawn.
     """
 
     space: KrylovSpace
@@ -97,7 +106,7 @@ class _Step(NamedTuple):
     look: int = 1
     measured: SmallProducts | None = None
     settled: bool = False
-    before: float = math.inf
+    stuck: int = 0
 
 
 def refine(
@@ -140,14 +149,16 @@ def _refine_on_host(
     """Version of `refine` for players that are small enough for the host; parameters are the same."""
     count = len(players)
     now, used = _begin(goal, gather(players), values, first), used + 1
-    best, stalled = _players_of(now, count), 0
+    best, stalled, level = _players_of(now, count), 0, now.certificate.level
     while True:
         status = _status(goal, now, used, stalled)
         if status is not None:
             break
         after = _next(goal, now, count)
         used += 1
-        stalled = 0 if _progress(best, after, goal.k) else stalled + 1
+        drawn, lower = after.look != now.look, after.certificate.level < 0.95 * level
+        stalled = 0 if drawn or lower or _progress(best, after, goal.k) else stalled + 1
+        level = min(level, after.certificate.level)
         if _merit(after.certificate) <= _merit(best.certificate):
             best = _players_of(after, count)
         now = after
@@ -196,7 +207,8 @@ def _next(goal: Goal, now: _Step, count: int) -> _Step:
     space, probes, precision, look = now.space, now.probes, now.precision, now.look
     level = now.certificate.level * goal.scale
     again = precision != "float64" and rounding_is_too_large(goal, space, level)
-    if probes is not None and (again or _players_are_poor(goal, now, probes)):
+    high = again and level > HIGH * float(space.values[goal.k - 1])
+    if probes is not None and (high or _players_are_poor(goal, now, probes, count)):
         # The players of the first pass are left: those of the space leave out less.
         look += 1
         draws = draw_probes(goal.seed + look, REFINED_PROBES, probes.players.shape[1])
@@ -227,28 +239,41 @@ def _next(goal: Goal, now: _Step, count: int) -> _Step:
             space, measured = truncated(space, probes.players, 2 * count), None
     measured = small_products(*space[:2]) if measured is None else measured
     certified = space_certificate(goal, space, probes, count, look, measured, precision)
-    before = now.certificate.level if look == now.look else math.inf
-    return _Step(space, probes, certified, precision, look, measured, settled, before)
+    improved = look != now.look or _improved(now.certificate, certified)
+    stuck = 0 if improved else now.stuck + 1
+    return _Step(space, probes, certified, precision, look, measured, settled, stuck)
 
 
-def _players_are_poor(goal: Goal, now: _Step, probes: Probes) -> bool:
-    """Return whether the players of the probes leave out much more variance than those of the space.
+def _improved(before: Certificate, after: Certificate) -> bool:
+    """Return whether a pass has lowered the level or the bounds by a noticeable part."""
+    return after.level < STUCK * before.level or _merit(after) < STUCK * _merit(before)
+
+
+def _players_are_poor(goal: Goal, now: _Step, probes: Probes, count: int) -> bool:
+    """Return whether the players of the probes leave out much more variance than the first ones of the space.
 
     The level cannot be below it. Either directions of the space show that, or a level that has stopped to fall
-    although the space leaves out less.
+    although the players of the space leave out less.
     """
-    space, count, certified = now.space, len(probes.players), now.certificate
+    space = now.space
     if len(space.directions) <= count:
         return False
     largest, following = float(space.values[goal.k - 1]), float(space.values[count])
-    inside = probes.players @ space.directions.T
-    outside = np.linalg.svd(inside)[2][count:]
-    found = float(np.linalg.eigvalsh((outside * space.values) @ outside.T)[-1])
+    found = _left_out(space, probes)
     if found > 1.25 * following and found > 0.5 * largest:
         return True
-    level = certified.level * goal.scale
-    stuck = probes.powers >= POWERS and certified.level > STUCK * now.before
+    level = now.certificate.level * goal.scale
+    stuck = now.stuck >= PATIENCE and probes.powers >= POWERS and now.look < MOST_LOOKS
     return stuck and level > FAR * following and level > 0.5 * largest
+
+
+def _left_out(space: KrylovSpace, probes: Probes) -> float:
+    """Return the largest variance of a direction of a space outside the players of the probes."""
+    inside = probes.players @ space.directions.T
+    outside = np.linalg.svd(inside)[2][len(probes.players) :]
+    if not len(outside):
+        return 0.0
+    return float(np.linalg.eigvalsh((outside * space.values) @ outside.T)[-1])
 
 
 def measured_players(goal: Goal, players: np.ndarray) -> Certificate:
@@ -319,10 +344,10 @@ def _merit(found: Certificate) -> float:
 
 
 def _progress(before: _Step, after: _Step, k: int) -> bool:
-    """Return whether a pass improved a bound, a residual or the level by a noticeable part."""
+    """Return whether a pass improved a bound or a residual by a noticeable part."""
     one, other = before.certificate, after.certificate
     bounds = (other.group_angle < 0.8 * one.group_angle).any()
     # A residual below the rounding of its image does not get smaller by further passes.
     active = other.residual * 2 * after.space.values[0] > after.space.floor[:k] * other.rayleigh[0]
     settled = active.any() and np.max(other.residual[active]) < 0.8 * np.max(one.residual[active])
-    return bool(bounds or settled or other.level < 0.95 * one.level)
+    return bool(bounds or settled)
