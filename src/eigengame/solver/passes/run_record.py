@@ -19,7 +19,7 @@ passes of a refinement multiply other blocks than now, and up to format 3 sums o
 are repeated."""
 
 CHANGED = ("refinement", "probes")
-"""Passes that earlier formats made in another way: with other blocks, which may have the shape of the present ones."""
+"""Passes that earlier formats made with other blocks, which may have the shape of the present ones."""
 
 WITH_PROBES = 3
 """First format whose first pass has probes."""
