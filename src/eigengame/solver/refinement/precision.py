@@ -15,7 +15,7 @@ ROOM = 0.5
 
 FLAT = 0.55
 """Variance of the last player, as a share of that of the last component, above which bounds on the rounding of the
-updates become several times larger on the way to a certificate."""
+updates become several times larger on the way to a certificate. It is then measured from the beginning."""
 
 
 def first_precision(goal: Goal, values: np.ndarray | None) -> Precision:
@@ -25,7 +25,7 @@ def first_precision(goal: Goal, values: np.ndarray | None) -> Precision:
     if values is None or goal.tol is None:
         return "update"
     least = rounding_angles(values, *goal.rounding.parts(values), goal.k, float(values[-1]))
-    flat = values[-1] > FLAT * values[goal.k - 1]
+    flat = measurable(goal) and values[-1] > FLAT * values[goal.k - 1]
     if not flat and (least[: goal.determined] <= ROOM * goal.tol).all():
         return "update"
     return next_precision(goal, "update")

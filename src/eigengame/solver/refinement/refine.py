@@ -204,16 +204,10 @@ def _begin(
 
 def _next(goal: Goal, now: _Step, count: int) -> _Step:
     """Make one more pass: over residual directions, or over all players if float64 is needed from here on."""
-    space, probes, precision, look = now.space, now.probes, now.precision, now.look
+    space, precision = now.space, now.precision
     level = now.certificate.level * goal.scale
     again = precision != "float64" and rounding_is_too_large(goal, space, level)
-    high = again and level > HIGH * float(space.values[goal.k - 1])
-    if probes is not None and (high or _players_are_poor(goal, now, probes, count)):
-        # The players of the first pass are left: those of the space leave out less.
-        look += 1
-        draws = draw_probes(goal.seed + look, REFINED_PROBES, probes.players.shape[1])
-        better = space.directions[: count if again else 2 * count]
-        probes = Probes.outside(better, draws, probes.unit)
+    probes, look = _probes_of_next(goal, now, count, again=again)
     if again:
         assert probes is not None
         directions = _together(space.directions[:count], probes.players)
@@ -242,6 +236,26 @@ def _next(goal: Goal, now: _Step, count: int) -> _Step:
     improved = look != now.look or _improved(now.certificate, certified)
     stuck = 0 if improved else now.stuck + 1
     return _Step(space, probes, certified, precision, look, measured, settled, stuck)
+
+
+def _probes_of_next(
+    goal: Goal, now: _Step, count: int, *, again: bool
+) -> tuple[Probes | None, int]:
+    """Return the probes of the next pass, and the number of times that probes were drawn.
+
+    They are drawn anew for players of the space if those of the first pass leave out too much. With `again`, the
+    precision changes, and the errors of earlier products would stay.
+    """
+    space, probes = now.space, now.probes
+    if probes is None:
+        return None, now.look
+    level = now.certificate.level * goal.scale
+    high = again and level > HIGH * float(space.values[goal.k - 1])
+    if not (high or _players_are_poor(goal, now, probes, count)):
+        return probes, now.look
+    draws = draw_probes(goal.seed + now.look + 1, REFINED_PROBES, space.directions.shape[1])
+    better = space.directions[: count if again else 2 * count]
+    return Probes.outside(better, draws, probes.unit), now.look + 1
 
 
 def _improved(before: Certificate, after: Certificate) -> bool:
