@@ -21,9 +21,11 @@ from eigengame._system.compilation_cache import (
 PROGRAM = """
 import sys, jax, numpy as np
 from eigengame import EigenGamePCA
+from eigengame.solver.planning import make_plan
 mine = sys.argv[1:]
 if mine:
     jax.config.update("jax_compilation_cache_dir", mine[0])
+make_plan.LITTLE_WORK = 0
 pca = EigenGamePCA(2, algorithm="remembered", tol=None, random_state=0)
 pca.fit(np.random.default_rng(0).standard_normal((40, 6)))
 print(jax.config.jax_persistent_cache_min_compile_time_secs, jax.config.jax_compilation_cache_max_size)

@@ -80,7 +80,8 @@ def planned_batch(source, rows=100_000, **options):
 def test_an_array_that_fits_is_one_batch_and_others_are_few(monkeypatch):
     there = DeviceArray(jnp.zeros((100_000, D), jnp.float32))
     assert planned_batch(there) == 100_000
-    assert planned_batch(as_source(np.zeros((100_000, D)))) <= 4096
+    assert planned_batch(as_source(np.zeros((100_000, D)))) == batch_size.MOST_VIEWED
+    assert planned_batch(as_source(np.zeros((100_000, D))), 10_000_000) <= 4096
     size = 4 * D * 100_000
     for room in (2**30, 2**26, 2**24):
         monkeypatch.setattr(batch_size, "device_bytes", lambda room=room: size + room)

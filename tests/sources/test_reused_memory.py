@@ -4,7 +4,7 @@ import jax
 import numpy as np
 
 from eigengame import as_source
-from eigengame.sources._reused_memory import MOST, ReusedMemory
+from eigengame._system.reused_memory import MOST, ReusedMemory
 
 
 def test_memory_is_used_again_when_nothing_refers_to_it():

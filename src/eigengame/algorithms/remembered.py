@@ -25,6 +25,7 @@ from eigengame.game.gram_space import (
     top_eigenvectors,
     update_in_span,
 )
+from eigengame.game.host_rows import HostRows
 from eigengame.game.krylov_round import RoundScores, krylov_round
 from eigengame.game.memory import Memory, RememberedRows, merge_memories
 from eigengame.game.rows import DenseRows, Rows
@@ -290,25 +291,27 @@ class Remembered:
             return self.space == "gram"
         return cheaper_in_gram_space(rows.values.shape[0], *players.shape)
 
-    def fade(self, rows: Rows, dtype: Any) -> tuple[DenseRows, jax.Array]:
+    def fade(self, rows: Rows, dtype: Any) -> tuple[DenseRows | HostRows, jax.Array]:
         """Return the rows with their weights after forgetting, and the factor for all earlier rows.
 
         Each row reduces the weights of the rows before it in the same batch too, so the batch size does not matter.
         Padding (weight 0) reduces no weights.
         """
-        if not isinstance(rows, DenseRows):
+        if not isinstance(rows, DenseRows | HostRows):
             raise ValueError(
                 f"forget={self.forget} needs dense rows, but rows is {type(rows).__name__}: "
                 "give as_rows(X), or forget=1."
             )
-        roots = rows.constant()[:, 0]
+        roots: Any = rows.constant()[:, 0]
+        xp = array_namespace(roots)
         counts = (roots > 0).astype(dtype)
-        after = jnp.cumsum(counts[::-1])[::-1]
+        after = xp.cumsum(counts[::-1])[::-1]
         # By the logarithm: in float32, powers of a factor near 1 would be inaccurate.
-        rate = jnp.asarray(math.log(self.forget), dtype)
-        fading = jnp.exp(rate / 2 * (after - counts))
-        faded = replace(rows, values=fading[:, None] * rows.values, roots=fading * roots, mean=None)
-        return faded, jnp.exp(rate * after[0])
+        rate = xp.asarray(math.log(self.forget), dtype)
+        fading = xp.exp(rate / 2 * (after - counts))
+        values: Any = fading[:, None] * rows.values
+        faded = replace(rows, values=values, roots=fading * roots, mean=None)
+        return faded, xp.exp(rate * after[0])
 
 
 def _on_host(memory: Memory) -> Memory:

@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 
 from eigengame.game.axes import FEATURES, PLAYERS, WHOLE
-from eigengame.game.rows import Rows, SampleRows
+from eigengame.game.rows import Rows, are_samples
 from eigengame.linalg.library import array_namespace
 from eigengame.linalg.products import full_product
 from eigengame.linalg.thin import top_singular_vectors
@@ -150,7 +150,7 @@ class RememberedRows:
         have no rows, and scores need no further row.
         """
         none = memory.players[:0]
-        if not isinstance(rows, SampleRows):
+        if not are_samples(rows):
             if center:
                 raise ValueError(
                     "center=True but rows is a matrix, which cannot be centred: give as_rows(X), or center=False."
@@ -184,25 +184,25 @@ class RememberedRows:
     @property
     def _parts(self) -> int:
         """The number of parts that the rows of the batch are split into."""
-        return self.rows.parts if isinstance(self.rows, SampleRows) else 1
+        return self.rows.parts if are_samples(self.rows) else 1
 
     def scores(self, players: jax.Array) -> jax.Array:
         r"""Return the scores on the memory (p), on the batch (m) and on the bridge (1), stacked."""
-        batch, centring = self.rows.scores(players), self.centring
+        rows: Any = self.rows
+        batch, centring = rows.scores(players), self.centring
         xp = array_namespace(players)
-        past = [full_product(self.past, players.T)] if len(self.past) else []
-        if centring is None:
-            return xp.concatenate([*past, batch])
-        # The mean is a linear combination of the rows, so its scores are the same combination of their scores.
-        batch = batch - centring.unit * self.rows.gram(centring.share, batch)
-        if centring.bridge is None:
-            return xp.concatenate([*past, batch]) if past else batch
-        bridge = full_product(players, centring.bridge[:, None]).T
-        return xp.concatenate([*past, _append_row(batch, bridge, self._parts)])
+        if centring is not None:
+            batch = rows.centre(batch, centring.unit, centring.share)
+            if centring.bridge is not None:
+                bridge = full_product(players, centring.bridge[:, None]).T
+                batch = rows.with_row(batch, bridge)
+        if not len(self.past):
+            return batch
+        return xp.concatenate([full_product(self.past, players.T), batch])
 
     def gram(self, left: jax.Array, right: jax.Array) -> jax.Array:
         """Return the inner products of two arrays of scores."""
-        if isinstance(self.rows, SampleRows):
+        if are_samples(self.rows):
             return self.rows.gram(left, right)
         p = len(self.past)
         return full_product(left[:p].T, right[:p]) + self.rows.gram(left[p:], right[p:])
@@ -228,21 +228,8 @@ class RememberedRows:
         return mean, total
 
 
-def _append_row(batch: jax.Array, row: jax.Array, parts: int) -> jax.Array:
-    """Append the scores of one more row (1, k) to the scores of a batch (m, k).
-
-    A batch in several parts gets one row for each part, all but one of them zero. The parts keep the same length,
-    and no row moves to another device.
-    """
-    if parts == 1:
-        return array_namespace(batch).concatenate([batch, row])
-    m, k = batch.shape
-    rows = jnp.zeros((parts, 1, k), batch.dtype).at[-1].set(row)
-    return jnp.concatenate([batch.reshape(parts, m // parts, k), rows], axis=1).reshape(-1, k)
-
-
 def _split_row(scores: jax.Array, parts: int) -> tuple[jax.Array, jax.Array]:
-    """Invert `_append_row`: return the scores of the batch (m, k) and of the appended row (k,)."""
+    """Invert `SampleRows.with_row`: return the scores of the batch (m, k) and of the appended row (k,)."""
     if parts == 1:
         return scores[:-1], scores[-1]
     k = scores.shape[1]

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeGuard, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -22,6 +22,7 @@ import numpy as np
 
 from eigengame import _check
 from eigengame.linalg import wide
+from eigengame.linalg.library import array_namespace
 from eigengame.linalg.products import full_product, row_product
 
 
@@ -68,6 +69,28 @@ class SampleRows(Rows, Protocol):
         """Return the scores of a feature that is always 1, shape (m, 1): the square roots of the weights."""
         ...
 
+    def centre(self, scores: jax.Array, unit: jax.Array, share: jax.Array) -> jax.Array:
+        """Return scores (m, k) about their mean.
+
+        The mean of the rows is a combination of them, by `share` (m, 1), so its scores are the same combination of
+        their scores. `unit` (m, 1) are the scores of a constant feature.
+        """
+        return scores - unit * self.gram(share, scores)
+
+    def with_row(self, scores: jax.Array, row: jax.Array) -> jax.Array:
+        """Return scores (m, k) and those of one more row (1, k).
+
+        A batch in several parts gets one row for each part, all but one of them zero. The parts keep the same
+        length, and no row moves to another device.
+        """
+        parts = self.parts
+        if parts == 1:
+            return array_namespace(scores).concatenate([scores, row])
+        m, k = scores.shape
+        rows = jnp.zeros((parts, 1, k), scores.dtype).at[-1].set(row)
+        joined = jnp.concatenate([scores.reshape(parts, m // parts, k), rows], axis=1)
+        return joined.reshape(-1, k)
+
     def dense(self) -> jax.Array:
         """Return $Z$ as an array of shape (m, d)."""
         ...
@@ -79,6 +102,14 @@ class SampleRows(Rows, Protocol):
     def add_directions(self, total: jax.Array, scores: jax.Array) -> jax.Array:
         """Return `total + directions(scores)`, shape (k, d)."""
         return total + self.directions(scores)
+
+
+def are_samples(rows: Any) -> TypeGuard[SampleRows]:
+    """Return whether rows are rows of data.
+
+    A check of all methods of a protocol takes longer than a small product.
+    """
+    return SampleRows in type(rows).__mro__ or isinstance(rows, SampleRows)
 
 
 @jax.tree_util.register_dataclass

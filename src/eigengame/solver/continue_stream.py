@@ -57,7 +57,7 @@ def continue_stream(problem: Problem, k: int, before: Result | None) -> Result:
     else:
         stream = streams.placed(game, stream_in(before, frame), plan.placement)
     passes = SourcePasses(replace(batches_of(problem, plan), ragged=True))
-    stream = one_pass(game, passes, stream)
+    stream = one_pass(plan, passes, stream)
     passes.refuse_unless_finite(stream.moments.scatter)
     total = stream.moments.weight
     refuse_unless_counted(source.name, stream.rows, total)

@@ -17,7 +17,7 @@ from eigengame.solver.passes.forgetting import faded_passes, refuse_unless_fadin
 from eigengame.solver.passes.passes import Passes, SourcePasses
 from eigengame.solver.planning.flat_spectra import is_flat, players_for_flat
 from eigengame.solver.planning.options import Options
-from eigengame.solver.planning.plan import MOST_PRECISE, Plan
+from eigengame.solver.planning.plan import MOST_PRECISE, ON_HOST, Plan
 from eigengame.solver.planning.routes import (
     COVARIANCE,
     EXACT_ROUTES,
@@ -239,7 +239,8 @@ def _seems_flat(plan: Plan, passes: Passes, stream: Stream) -> bool:
         return False
     if not isinstance(passes, SourcePasses) or plan.placement.mesh is not None:
         return False
-    return plan.space in ("score", "sampled score", "gram") and is_flat(strengths, plan.components)
+    flexible = plan.space in ("score", ON_HOST, "sampled score", "gram")
+    return flexible and is_flat(strengths, plan.components)
 
 
 def _with_more_players(plan: Plan, passes: Passes, begun: _Begun) -> _Begun:

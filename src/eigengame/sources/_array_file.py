@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from eigengame._system.reused_memory import ReusedMemory, aligned_empty
 from eigengame.sources._base import Block, SourceError
-from eigengame.sources._reused_memory import ReusedMemory, aligned_empty
 from eigengame.sources._stored_arrays import StoredArraySource, to_native
 
 STEP = 2**30

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from eigengame._system.reused_memory import aligned_empty
 from eigengame.sources._base import Source, SourceError
 from eigengame.sources._chunked_array import ChunkedArraySource
 from eigengame.sources._hdf5_file import (
@@ -25,7 +26,6 @@ from eigengame.sources._hdf5_file import (
 )
 from eigengame.sources._hdf5_links import find
 from eigengame.sources._map_coordinates import map_coordinates
-from eigengame.sources._reused_memory import aligned_empty
 from eigengame.sources._stored_arrays import ArrayInfo, choose_array, list_arrays
 from eigengame.sources._stored_csr import StoredCsrSource
 

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from eigengame._system.reused_memory import ReusedMemory
 from eigengame.sources._array_file import ArrayFileSource
 from eigengame.sources._base import Block, Source, SourceError
 from eigengame.sources._memory import check_memory
 from eigengame.sources._paths import local_file
-from eigengame.sources._reused_memory import ReusedMemory
 from eigengame.sources._stored_arrays import (
     ArrayInfo,
     choose_array,

@@ -86,3 +86,17 @@ def test_a_truncated_space_keeps_the_first_eigenvectors_and_the_given_directions
     np.testing.assert_allclose(short.images, short.directions @ MATRIX, atol=1e-10)
     np.testing.assert_allclose(short.values[:K], space.values[:K], rtol=1e-12)
     np.testing.assert_allclose(short.image_of(START)[1], 0, atol=1e-7)
+
+
+@pytest.mark.parametrize("missing", [1, 2, K])
+def test_a_space_that_lacks_few_directions_is_completed(missing):
+    """Residuals of eigenvectors are rounding. They would never show what is left outside."""
+    vectors = np.linalg.eigh(MATRIX)[1].T[missing:]
+    space = krylov_space(vectors, vectors @ MATRIX, *np.zeros((2, D - missing)))
+    fresh = fresh_directions(space, K)
+    assert fresh.shape == (missing, D)
+    whole = np.concatenate([space.directions, fresh])
+    np.testing.assert_allclose(whole @ whole.T, np.eye(D), atol=1e-12)
+    complete = extended(space, fresh, fresh @ MATRIX, *np.zeros((2, missing)))
+    np.testing.assert_allclose(complete.values, np.linalg.eigvalsh(MATRIX)[::-1], atol=1e-12)
+    assert len(fresh_directions(complete, K)) == 0

@@ -59,7 +59,8 @@ def test_no_certified_bound_is_below_the_true_angle_in_float32(family, setting, 
 
 @pytest.mark.parametrize("family", ["harmonic", "sorted_rows"])
 def test_bounds_say_something_where_eigenvalues_are_apart(family):
-    counts = tally(cases_of(1, 0, [family], ["tol"], ["small64"]))
+    # With few features the solution is exact, and only rounding is left to bound.
+    counts = tally(cases_of(1, 0, [family], ["tol"], ["middle64"]))
     assert counts.informative == counts.bounds > 0
     assert counts.median < 10
 

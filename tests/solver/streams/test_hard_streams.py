@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from eigengame.metrics import angular_error
+from eigengame.solver.planning import make_plan
 from tests.game_pca import game_pca
 
 
@@ -69,8 +70,9 @@ def test_a_first_batch_without_spread_does_not_fix_the_scale(size):
     np.testing.assert_allclose(pca.mean_ / size, wide.mean(axis=0), atol=1e-4)
 
 
-def test_rows_that_become_small_are_not_certified_beyond_what_is_left_of_them():
-    """Later rows are so much smaller than the first ones that their squares are zero in float32."""
+def test_rows_that_become_small_are_not_certified_beyond_what_is_left_of_them(monkeypatch):
+    """Later rows are so much smaller than the first ones that their squares are zero in compiled float32."""
+    monkeypatch.setattr(make_plan, "LITTLE_WORK", 0)
     rng = np.random.default_rng(1)
     first = rng.standard_normal((50, 8)) * 0.5 ** np.arange(8)
     later = 1e-20 * rng.standard_normal((3000, 8)) * 0.5 ** np.arange(8)[::-1]
@@ -84,3 +86,14 @@ def test_rows_that_become_small_are_not_certified_beyond_what_is_left_of_them():
     centred = rows - weights @ rows / weights.sum()
     true = np.linalg.eigh((centred.T * weights) @ centred)[1].T[::-1][:1]
     assert (angular_error(pca.components_.astype(float), true) <= pca.certificate_.angle).all()
+
+
+def test_rows_that_become_too_small_for_float32_are_refused_without_compilation():
+    """NumPy has numbers below the normal ones, with few digits."""
+    rng = np.random.default_rng(1)
+    pca = game_pca(1, dtype="float32", random_state=0, forget=0.9)
+    pca.partial_fit(rng.standard_normal((50, 8)).astype("float32"))
+    small = (1e-20 * rng.standard_normal((3000, 8))).astype("float32")
+    with pytest.raises(ValueError, match="too small for float32: multiply the data"):
+        pca.partial_fit(small)
+    assert pca.n_samples_seen_ == 50

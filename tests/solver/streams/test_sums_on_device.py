@@ -3,11 +3,18 @@
 import numpy as np
 import pytest
 
+from eigengame.solver.planning import make_plan
 from eigengame.solver.streams import probe_products as module
 from eigengame.solver.streams.probe_products import begin_products, probe_error, probe_products
 from tests.game_pca import game_pca
 
 N, D, K = 900, 30, 4
+
+
+@pytest.fixture(autouse=True)
+def compiled(monkeypatch):
+    """Play compiled updates, whose arrays are those of JAX."""
+    monkeypatch.setattr(make_plan, "LITTLE_WORK", 0)
 
 
 def stream(seed=0, center=True):

@@ -116,8 +116,11 @@ def residuals(space: KrylovSpace, count: int) -> np.ndarray:
 def fresh_directions(space: KrylovSpace, count: int) -> np.ndarray:
     """Return orthonormal directions (m, d) of the residuals of the first players, m at most `count`.
 
-    Residuals below the rounding of their images are left out.
+    Residuals below the rounding of their images are left out. If no more than `count` directions are missing to all
+    features, these are returned: the space is complete then, and nothing is left outside.
     """
+    if 0 < space.directions.shape[1] - len(space.directions) <= count:
+        return _missing_directions(space.directions)
     rest = residuals(space, count)
     lengths = np.linalg.norm(rest, axis=1)
     active = lengths > space.floor[:count]
@@ -129,6 +132,16 @@ def fresh_directions(space: KrylovSpace, count: int) -> np.ndarray:
         sizes, axes = eigh(block @ block.T)
         kept = sizes > FRESH
         block = (axes[:, kept] / np.sqrt(sizes[kept])).T @ block
+    return block
+
+
+def _missing_directions(directions: np.ndarray) -> np.ndarray:
+    """Return orthonormal directions (d - b, d) of all that orthonormal ones (b, d) do not span."""
+    b, d = directions.shape
+    block = np.random.default_rng(b).standard_normal((d - b, d))
+    for _ in range(3):
+        block = block - (block @ directions.T) @ directions
+        block = np.linalg.qr(block.T)[0].T
     return block
 
 

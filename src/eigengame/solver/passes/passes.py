@@ -182,6 +182,13 @@ class SourcePasses(Passes):
         """Return passes that no checkpoint stores: a run that is resumed does not make them."""
         return SourcePasses(self.batches, self.watchers, self.record)
 
+    def on_the_host(self, *, growing: bool) -> SourcePasses:
+        """Return passes over the same rows whose dense batches are multiplied by NumPy (`HostRows`).
+
+        With `growing`, batches begin small.
+        """
+        return self._over(replace(self.batches, host_rows=True, growing=growing))
+
     def weighted(self, weights: np.ndarray) -> SourcePasses:
         """Return passes over the same rows with other weights (n,)."""
         return self._over(replace(self.batches, weights=weights))

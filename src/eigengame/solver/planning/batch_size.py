@@ -13,7 +13,7 @@ from eigengame.solver.planning.options import PROBES
 from eigengame.solver.planning.parameters import SOLVER
 from eigengame.solver.planning.problem import Problem
 from eigengame.solver.rows.sparse_batches import csr_on_host
-from eigengame.sources import Source
+from eigengame.sources import RandomAccess, Source
 
 BATCH_BYTES = 2**30
 """Largest batch of rows of the host if `batch_size` is "auto"."""
@@ -23,6 +23,9 @@ LARGE_BATCH_BYTES = 2**28
 
 MOST_SENT = {"cpu": 2**12, "gpu": 2**16}
 """Largest number of rows of a batch that is read from the host, by where it is multiplied."""
+
+MOST_VIEWED = 2**14
+"""Largest number of rows of a batch of an array in host memory that NumPy multiplies: it is not copied."""
 
 LEAST_BATCHES = 8
 """Smallest number of batches of rows that a GPU gets from the host, and of an array there if the algorithm is
@@ -123,6 +126,18 @@ def _sparse_rows_that_fit(problem: Problem, n: int | None, players: int) -> int:
     # Entries as read and as multiplied, with their columns; scores of players and of directions, twice.
     row = entries / n * (2 * size + 4) + 8 * players * size
     return int(SPARSE_BATCH_BYTES / row)
+
+
+def growing_rows(problem: Problem, rows: int | None, batch: int) -> int | None:
+    """Return the number of rows up to which batches grow that NumPy multiplies; None if all have the same number.
+
+    Views of an array in host memory may have any number of rows. The game begins with a small batch.
+    """
+    source, automatic = problem.source, isinstance(problem.batch_size, str)
+    if not (automatic and source.views and isinstance(source, RandomAccess) and rows is not None):
+        return None
+    most = min(MOST_VIEWED, LARGE_BATCH_BYTES // (8 * source.shape[1]), rows)
+    return most if most > batch else None
 
 
 def for_kernels(source: Source) -> bool:

@@ -11,7 +11,13 @@ from eigengame.game.gram_space import cheaper_in_gram_space
 from eigengame.linalg.products import LONG_BATCH
 from eigengame.linalg.wide import MOST_WIDE, kernels_fit
 from eigengame.sharding.placement import ONE_DEVICE, Placement, choose_placement
-from eigengame.solver.planning.batch_size import batch_rows, for_kernels, is_one_batch, score_bytes
+from eigengame.solver.planning.batch_size import (
+    batch_rows,
+    for_kernels,
+    growing_rows,
+    is_one_batch,
+    score_bytes,
+)
 from eigengame.solver.planning.lanczos_basis import BLOCK, LANCZOS_PASSES, basis_bytes
 from eigengame.solver.planning.memory import MemoryUse, estimate_memory, refuse_unless_fits
 from eigengame.solver.planning.options import (
@@ -21,12 +27,25 @@ from eigengame.solver.planning.options import (
     Options,
     probes_in_memory,
 )
-from eigengame.solver.planning.plan import CARRIED, COARSE, MOST_COARSE, MOST_PRECISE, Plan, Space
+from eigengame.solver.planning.plan import (
+    CARRIED,
+    COARSE,
+    MOST_COARSE,
+    MOST_PRECISE,
+    ON_HOST,
+    Plan,
+    Space,
+)
 from eigengame.solver.planning.problem import Problem
 from eigengame.solver.planning.routes import LANCZOS, REFINED, REMEMBERED, fallback_route, route_of
 from eigengame.solver.rows.batches import batches_in_memory
 from eigengame.solver.rows.frame import Frame, frame_of
 from eigengame.solver.rows.ragged import LEAST_ROWS, shared_size
+
+LITTLE_WORK = 1e10
+"""Multiplications of a pass up to which NumPy makes it on a CPU: 0.05 seconds, where a compilation takes 0.6.
+
+For more of them XLA is faster from the second fit on, since it uses wider vectors on some processors."""
 
 ROWS_PER_PLAYER = 64
 """Rows of a batch for each player from which players begin at a sample of them."""
@@ -101,6 +120,13 @@ def make_plan(
     if space == "score" and not remote and _sampled(problem, batch, players, placement):
         space = "sampled score"
     probes = _probes(problem, options, route, (k, players), carried=carried)
+    if space == "score" and not remote and _on_host(problem, placement):
+        work = (rows if ragged is None else ragged, 6 * players + 4 * probes)
+        space = ON_HOST if _is_little(d, *work) else space
+    largest = None
+    if space == ON_HOST and ragged is None and route in REFINED:
+        largest = growing_rows(problem, rows, batch)
+        batch = largest or batch
     plan = Plan(
         components=k,
         players=players,
@@ -122,6 +148,7 @@ def make_plan(
         options=options,
         probes=probes,
         fallback=fallback,
+        growing=largest is not None,
     )
     return plan if remote else _fitting(problem, _with_basis(problem, plan, rows))
 
@@ -236,6 +263,20 @@ def _sampled(problem: Problem, batch: int, players: int, placement: Placement) -
     usual = np.dtype(options.dtype) == np.float32 and options.forget == 1
     long = batch >= max(LONG_BATCH, ROWS_PER_PLAYER * players)
     return alone and usual and long and jax.default_backend() == "gpu"
+
+
+def _on_host(problem: Problem, placement: Placement) -> bool:
+    """Return whether NumPy can multiply dense rows: on one CPU, unless they are arrays of JAX."""
+    here = not (problem.source.sparse or problem.source.on_device) and placement.mesh is None
+    return here and jax.default_backend() == "cpu"
+
+
+def _is_little(d: int, rows: int | None, each: int) -> bool:
+    """Return whether a pass takes NumPy less time than a program takes to compile.
+
+    `each` is the number of multiplications of a number of the rows.
+    """
+    return rows is not None and rows * d * each <= LITTLE_WORK
 
 
 def _coarse(options: Options) -> bool:

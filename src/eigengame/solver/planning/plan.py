@@ -26,16 +26,21 @@ MOST_COARSE = 64
 REFINED_ROUNDS = 2
 """Rounds on long batches if further passes follow: the second one costs less than a pass, and often saves one."""
 
-Space = Literal["score", "sampled score", "gram", "gram with overlaps", "gram on the host"]
+Space = Literal[
+    "score", "host score", "sampled score", "gram", "gram with overlaps", "gram on the host"
+]
 """Space in which the remembered game plays a batch.
 
-"sampled score" is for long batches on a GPU: players begin at a sample of the first one, and their products are in
-two parts of bfloat16. It, "score" and "gram" measure the inner products of players at each update. "gram with
-overlaps" carries them along, for kernels on one device; "gram on the host" does so with players in host memory, one
-block of features at a time.
+"host score" is score space in NumPy, for little dense data on a CPU: nothing is compiled. "sampled score" is for
+long batches on a GPU: players begin at a sample of the first one, and their products are in two parts of bfloat16.
+These, "score" and "gram" measure the inner products of players at each update. "gram with overlaps" carries them
+along, for kernels on one device; "gram on the host" does so with players in host memory, one block of features at a
+time.
 """
 
 CARRIED: Space = "gram with overlaps"
+
+ON_HOST: Space = "host score"
 
 
 @dataclass(frozen=True)
@@ -66,6 +71,8 @@ class Plan:
         Number of random probes of the first pass.
     fallback : str or None
         Exact route for components that the refinement does not certify.
+    growing : bool
+        Whether the batches of the game begin small, and grow up to `batch` rows.
     """
 
     components: int
@@ -79,6 +86,7 @@ class Plan:
     options: Options
     probes: int = 0
     fallback: str | None = None
+    growing: bool = False
 
     def game(self) -> Remembered:
         """Return the remembered game of this plan."""

@@ -17,6 +17,8 @@ import numpy as np
 from eigengame._system import interrupts
 from eigengame._system.aligned import AlignedCopies
 from eigengame._system.read_ahead import one_ahead, read_ahead
+from eigengame._system.reused_memory import ReusedMemory
+from eigengame.game.host_rows import HostRows, converted
 from eigengame.game.rows import DenseRows
 from eigengame.sharding.placement import ONE_DEVICE, Placement
 from eigengame.solver.rows.device_rows import rows_on_device
@@ -34,6 +36,10 @@ WIDENED_BYTES = 2**29
 
 SENT = {("f", 2), ("f", 4), ("f", 8), ("u", 1), ("i", 1), ("u", 2), ("i", 2), ("u", 4), ("i", 4)}
 """Kinds and sizes of numbers that are transferred as they are and converted on the device."""
+
+
+FIRST_ROWS = 2**12
+"""Rows of the first of growing batches."""
 
 
 class Batch(NamedTuple):
@@ -66,6 +72,10 @@ class Batches:
     raw : bool
         Whether dense rows of the host are transferred as they are and converted to float64 on the device
         (`RawRows`). Needs ``dtype=float64``.
+    host_rows : bool
+        Whether dense rows stay on the host, to be multiplied by NumPy (`HostRows`). They are not padded.
+    growing : bool
+        Whether batches begin small, and have at most as many rows as there are before them.
     padded : bool
         Whether the last batch is padded: compiled functions take batches of one shape.
     ragged : bool
@@ -73,6 +83,8 @@ class Batches:
         numbers of entries.
     copies : AlignedCopies
         Memory of batches that JAX would have to copy.
+    memory, scores_memory : ReusedMemory
+        Memory of batches that NumPy has to convert, and of their scores.
     """
 
     source: Source
@@ -83,9 +95,13 @@ class Batches:
     ahead: int = AHEAD
     placement: Placement = ONE_DEVICE
     raw: bool = False
+    host_rows: bool = False
+    growing: bool = False
     ragged: bool = False
     padded: bool = True
     copies: AlignedCopies = field(default_factory=AlignedCopies, repr=False, compare=False)
+    memory: ReusedMemory = field(default_factory=ReusedMemory, repr=False, compare=False)
+    scores_memory: ReusedMemory = field(default_factory=ReusedMemory, repr=False, compare=False)
 
     @property
     def shape(self) -> tuple[int | None, int]:
@@ -112,7 +128,16 @@ class Batches:
         if source.on_device and source.views:
             size = min(size, max(1024, WIDENED_BYTES // (8 * self.shape[1])))
         wide = np.dtype(np.float64)
-        return replace(self, source=source, size=size, dtype=wide, frame=frame, raw=True)
+        return replace(
+            self,
+            source=source,
+            size=size,
+            dtype=wide,
+            frame=frame,
+            raw=True,
+            host_rows=False,
+            growing=False,
+        )
 
     def __call__(self, start: int = 0) -> Iterator[Batch]:
         """Iterate over the batches of one pass, beginning at row `start`."""
@@ -140,9 +165,19 @@ class Batches:
         if self.placement.processes > 1 and not self.source.sparse:
             yield from self._own_blocks(start)
             return
-        begin = start
-        for block in self._source_about_origin.blocks(start, self.size):
+        begin, blocks = start, self._source_about_origin.blocks(start, self.size)
+        for block in self._growing(start) if self.growing else blocks:
             yield begin, len(block), block
+            begin += len(block)
+
+    def _growing(self, start: int) -> Iterator[Block]:
+        """Iterate over growing blocks. Their sizes depend on the first row only, so a pass can be continued."""
+        begin, n = start, self.shape[0]
+        assert n is not None
+        while begin < n:
+            size = min(self.size, max(FIRST_ROWS, begin))
+            block = next(self.source.blocks(begin, size))
+            yield block
             begin += len(block)
 
     # Not a cached property: before Python 3.12 these have a lock, which an interrupt can leave locked.
@@ -223,6 +258,9 @@ class Batches:
                     block.values, padded, self.dtype, room, self.placement, self.frame.unit
                 )
                 return Batch(sparse, read, counted)
+            if self.host_rows:
+                rows_here = self._on_host(np.asarray(block.values), np.sqrt(padded[:own]))
+                return Batch(rows_here, read, counted)
             if self.raw:
                 roots = np.sqrt(padded if self.padded else padded[:own])
                 return Batch(self._raw(np.asarray(block.values), roots), read, counted)
@@ -259,6 +297,16 @@ class Batches:
         shared = self.placement.processes > 1 and not self.source.sparse
         first = begin - (min(self.placement.local_rows(self.size)[0], read) if shared else 0)
         return int(np.count_nonzero(self.weights[first : first + read]))
+
+    def _on_host(self, values: np.ndarray, roots: np.ndarray) -> HostRows:
+        """Return dense rows in host memory: in the frame, and multiplied by the roots of their weights."""
+        if not self.frame.plain:
+            values = self.frame.applied(values, self.dtype, self._own_columns)
+        else:
+            values = converted(values, self.dtype, self.memory)
+        if (roots != 1).any():
+            values = values * roots[:, None]
+        return HostRows(values, roots, memory=self.scores_memory)
 
     def _dense(self, values: np.ndarray, weights: np.ndarray, weighted: bool) -> DenseRows:
         """Return dense rows: in the frame, weighted and padded."""

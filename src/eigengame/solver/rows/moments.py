@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from eigengame.game.csr_rows import CSRRows
+from eigengame.game.host_rows import HostRows
 from eigengame.game.memory import common_mean
 from eigengame.game.rows import DenseRows
 from eigengame.game.sparse_rows import SparseRows
@@ -60,10 +61,10 @@ def kept_moments(moments: Moments, place: Placement) -> Moments:
     )
 
 
-def batch_moments(rows: DenseRows | SparseRows | CSRRows) -> Moments:
+def batch_moments(rows: DenseRows | SparseRows | CSRRows | HostRows) -> Moments:
     """Return the moments of one weighted batch."""
-    if isinstance(rows, CSRRows):
-        return _moments_of_csr(rows)
+    if isinstance(rows, CSRRows | HostRows):
+        return _moments_on_host(rows)
     if isinstance(rows, SparseRows):
         weights = rows.weights
         share = weights[rows.row] * rows.entries
@@ -77,7 +78,7 @@ def batch_moments(rows: DenseRows | SparseRows | CSRRows) -> Moments:
     return Moments(weight, mean, jnp.maximum(squares - weight * jnp.square(mean), 0))
 
 
-def _moments_of_csr(rows: CSRRows) -> Moments:
+def _moments_on_host(rows: CSRRows | HostRows) -> Moments:
     """Return the moments of rows on the host, summed in float64 and rounded once."""
     sums, squares = rows.column_sums()
     weight = np.sum(np.square(rows.roots, dtype=np.float64))

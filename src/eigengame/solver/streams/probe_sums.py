@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from eigengame.game.csr_rows import CSRRows, sums_of_rows
+from eigengame.game.host_rows import HostRows, longest_host_sum
 from eigengame.game.rows import DenseRows, SampleRows
 from eigengame.game.sparse_rows import SparseRows
 from eigengame.linalg.library import array_namespace
@@ -136,6 +137,8 @@ def add_batch(
     own_rows, parts = xp.asarray(xp.count_nonzero(constant)).astype(sums.longest.dtype), 1
     if isinstance(rows, CSRRows):
         own_rows, parts = sums_of_rows(int(own_rows))
+    elif isinstance(rows, HostRows):
+        own_rows = longest_host_sum(int(own_rows))
     elif isinstance(rows, DenseRows) and rows.one_device:
         own_rows = xp.minimum(own_rows, longest_row_sum(rows.values.shape[0]))
     sums = sums._replace(
@@ -207,7 +210,7 @@ def _with_bridge(sums: ProbeSums, one: Moments, other: Moments) -> ProbeSums:
 
 def _largest_row(rows: SampleRows) -> jax.Array:
     """Return the largest sum of squares of a row."""
-    if isinstance(rows, CSRRows):
+    if isinstance(rows, CSRRows | HostRows):
         return rows.row_squares().max(initial=0).astype(rows.values.dtype)
     if isinstance(rows, SparseRows):
         squares = rows.weights[rows.row] * jnp.square(rows.entries)

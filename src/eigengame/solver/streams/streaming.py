@@ -21,10 +21,11 @@ from eigengame.algorithms import Remembered
 from eigengame.algorithms.in_gram_space import REMEASURED, current_overlaps
 from eigengame.algorithms.remembered import RememberedState
 from eigengame.game.csr_rows import CSRRows
+from eigengame.game.host_rows import WIDE, HostRows
 from eigengame.game.rows import DenseRows
 from eigengame.game.two_part_rows import TwoPartRows
 from eigengame.linalg import offload
-from eigengame.linalg.offload import ON_HOST
+from eigengame.linalg.offload import ON_HOST as BLOCKS_ON_HOST
 from eigengame.linalg.orthonormal import reorthonormalise, whiten
 from eigengame.linalg.products import full_product
 from eigengame.linalg.quick_jit import quick_jit
@@ -33,8 +34,8 @@ from eigengame.linalg.wide import overlaps_of
 from eigengame.sharding.gather import prefetch
 from eigengame.sharding.placement import ONE_DEVICE, Placement
 from eigengame.solver.passes.host_arrays import on_device, on_host
-from eigengame.solver.passes.passes import Passes
-from eigengame.solver.planning.plan import Plan, Space
+from eigengame.solver.passes.passes import Passes, SourcePasses
+from eigengame.solver.planning.plan import ON_HOST, Plan, Space
 from eigengame.solver.rows.moments import (
     Moments,
     add_moments,
@@ -65,16 +66,28 @@ TASK = "remembered"
 def stream_pass(plan: Plan, passes: Passes) -> Stream:
     """Play the remembered game once over all batches, from random players."""
     mode, game, options = MODES[plan.space], plan.game(), plan.options
+    passes = _passes_of(plan, passes)
     size = plan.components, passes.source.shape[1]
     begun = mode.begin(game, *size, options.dtype, options.seed, passes.placement, plan.probes)
     step = partial(mode.take, game, placement=passes.placement)
     return mode.end(passes.fold(step, begun, task=TASK, report=figures))
 
 
-def one_pass(game: Remembered, passes: Passes, stream: Stream) -> Stream:
-    """Continue a stream with all batches of one pass."""
-    step = partial(take, game, placement=passes.placement)
-    return passes.fold(step, stream, task=TASK, report=figures)
+def one_pass(plan: Plan, passes: Passes, stream: Stream) -> Stream:
+    """Continue a stream with all batches of one pass, in score space or in Gram space."""
+    passes = _passes_of(plan, passes)
+    step = partial(take, plan.game(), placement=passes.placement)
+    start = _in_host_memory(stream) if plan.space == ON_HOST else stream
+    found: Stream = passes.fold(step, start, task=TASK, report=figures)
+    return found
+
+
+def _passes_of(plan: Plan, passes: Passes) -> Passes:
+    """Return passes with the rows that the space of a plan takes."""
+    if plan.space != ON_HOST:
+        return passes
+    assert isinstance(passes, SourcePasses)  # a cluster has devices of its own
+    return passes.on_the_host(growing=plan.growing)
 
 
 def begin(
@@ -99,7 +112,11 @@ def take(
 ) -> Stream:
     """Return the game after one more batch, with `count` rows of a weight above 0."""
     now = stream.state, stream.moments, stream.probes
-    if isinstance(rows, CSRRows):
+    after: Any
+    if isinstance(rows, HostRows):
+        step = partial(_step_on_host, game)
+        after = on_host(step, rows, *now, all_threads=rows.width >= WIDE)
+    elif isinstance(rows, CSRRows):
         after = on_device(on_host(partial(_step_on_host, game), rows, *now))
     else:
         after = _step(game, placement, rows, *now)
@@ -143,22 +160,38 @@ _step = quick_jit(play_batch, static_argnums=(0, 1, 6))
 
 def _step_on_host(
     game: Remembered,
-    rows: CSRRows,
+    rows: CSRRows | HostRows,
     state: RememberedState,
     moments: Moments,
     probes: ProbeSums | None,
 ) -> tuple[RememberedState, Moments, ProbeSums | None, jax.Array]:
-    """Version of `_step` for sparse rows on the host."""
+    """Version of `_step` for rows on the host."""
+    counted: Any = rows
     if game.forget != 1:
-        game.fade(rows, moments.weight.dtype)  # raises: it takes dense rows
-    own = batch_moments(rows)
+        # It raises an error for sparse rows.
+        counted, keep = game.fade(rows, moments.weight.dtype)
+        moments, probes = fade_moments(moments, keep), fade_sums(probes, keep)
+    own = batch_moments(counted)
+    after = merge_moments(moments, own)
+    if not np.isfinite(own.scatter).all():
+        # The pass ends with an error, and NumPy has no eigenvectors of NaN.
+        return state, after, probes, game.components(state)
     if probes is not None:
-        probes = add_batch(probes, rows, moments, own, center=game.center)
-    moments = merge_moments(moments, own)
-    if np.isfinite(own.scatter).all():
-        # Otherwise the pass ends with an error, and NumPy has no eigenvectors of NaN.
-        state, _ = game.update(replace(rows, mean=own.mean), state)
-    return state, moments, probes, game.components(state)
+        probes = add_batch(probes, counted, moments, own, center=game.center)
+    state, _ = game.update(replace(rows, mean=own.mean) if game.forget == 1 else rows, state)
+    return state, after, probes, game.components(state)
+
+
+def _begin_in_host_memory(*arguments: Any) -> Stream:
+    """Version of `begin` whose arrays are those of NumPy."""
+    return _in_host_memory(begin(*arguments))
+
+
+def _in_host_memory(stream: Stream) -> Stream:
+    """Return a stream with arrays of NumPy, which are not copied from those of a CPU."""
+    return jax.tree.map(
+        lambda leaf: np.asarray(leaf) if isinstance(leaf, jax.Array) else leaf, stream
+    )
 
 
 def _after(
@@ -326,7 +359,7 @@ def _begin_on_host(
     """Return a game without rows, its players in host memory; there are no probes."""
     players = random_orthonormal(game.players_for(k, d), d, dtype, seed)
     state = game.empty_state(players, k)
-    return _without_rows(state, k, d, dtype, game.overlaps(state, ON_HOST))
+    return _without_rows(state, k, d, dtype, game.overlaps(state, BLOCKS_ON_HOST))
 
 
 def _take_on_host(
@@ -335,9 +368,9 @@ def _take_on_host(
     """Version of `take_with_overlaps` for players in host memory. Only small problems are compiled."""
     state, overlaps = stream.state, stream.overlaps
     if int(state.step) % REMEASURED == 0:
-        overlaps = game.overlaps(state, ON_HOST)
+        overlaps = game.overlaps(state, BLOCKS_ON_HOST)
     assert overlaps is not None
-    state, overlaps = game.update_in_span(rows, state, overlaps, ON_HOST)
+    state, overlaps = game.update_in_span(rows, state, overlaps, BLOCKS_ON_HOST)
     moments = add_moments(stream.moments, rows)
     state = _with_mean(game, state, moments)
     # A copy: a view would keep all players in memory.
@@ -368,6 +401,7 @@ class Mode(NamedTuple):
 
 MODES: dict[Space, Mode] = {
     "score": Mode(begin, take, lambda stream: stream),
+    ON_HOST: Mode(_begin_in_host_memory, take, lambda stream: stream),
     "gram": Mode(begin, take, lambda stream: stream),
     "sampled score": Mode(_begin_sampled, _take_sampled, _end_sampled),
     "gram with overlaps": Mode(
