@@ -271,7 +271,20 @@ def on_four_devices(problem: Problem) -> list[Claim]:
     return [claim("plain", pca.fit(problem.rows))]
 
 
-ROUTES: dict[str, Route] = {
+def compiled(route: Route) -> Route:
+    """Return a route whose updates are compiled programs, as those of more data are."""
+
+    def run(problem: Problem) -> list[Claim]:
+        with mock.patch.object(make_plan, "LITTLE_WORK", 0):
+            return route(problem)
+
+    return run
+
+
+COMPILED = ("passes", "one-pass", "weights", "uncentred", "ragged", "tree4", "forget-stream")
+"""Routes that are also taken with compiled programs."""
+
+IN_PROCESS: dict[str, Route] = {
     "tol": by_tol,
     "passes": by_passes,
     "one-pass": one_pass,
@@ -296,6 +309,10 @@ ROUTES: dict[str, Route] = {
     "forget-one-pass": forgetting_in_one_pass,
     "dask": by_dask,
     "dask-one-pass": dask_in_one_pass,
+}
+
+ROUTES: dict[str, Route] = IN_PROCESS | {
+    f"{name}-compiled": compiled(IN_PROCESS[name]) for name in COMPILED
 }
 
 MESH_ROUTES: dict[str, Route] = {"mesh2": on_two_devices, "mesh4": on_four_devices}

@@ -36,6 +36,7 @@ from eigengame.linalg.orthonormal import (
     reorthonormalise_scores,
 )
 from eigengame.linalg.products import full_product
+from eigengame.linalg.thin import top_singular_vectors
 from eigengame.linalg.wide import ON_DEVICE, WideOperations, overlaps_of
 
 FIRST_ROUNDS = 4
@@ -156,6 +157,8 @@ class Remembered:
             memory = memory._replace(strengths=keep * memory.strengths, weight=keep * memory.weight)
         if isinstance(rows, DenseRows) and self._in_gram_space(rows, memory.players):
             memory = self._update_in_units(rows, memory)
+        elif isinstance(rows, HostRows) and self._in_gram_space(rows, memory.players):
+            memory = self._update_by_singular_vectors(rows, memory)
         else:
             memory = memory._replace(players=_corrected_players(state))
             new = RememberedRows.of(rows, memory, center=self.center, empty=empty)
@@ -234,6 +237,23 @@ class Remembered:
         after, _ = self._update_memory(rows, scaled, overlaps, ON_DEVICE)
         return after._replace(strengths=after.strengths * size * size, mean=exact)
 
+    def _update_by_singular_vectors(self, rows: HostRows, memory: Memory) -> Memory:
+        """Return the memory after one batch of few rows on the host: players at equilibrium, as in Gram space.
+
+        They are the singular vectors of the rows of the memory and of the batch together.
+        """
+        new = RememberedRows.of(rows, memory, center=self.center)
+        others: list[Any] = [rows.dense()]
+        if new.centring is not None:
+            others = [rows.dense() - rows.constant() * new.centring.mean[None, :]]
+            if new.centring.bridge is not None:
+                others.append(new.centring.bridge[None, :])
+        ones = np.ones(sum(map(len, others)), memory.strengths.dtype)
+        sizes = np.concatenate([np.sqrt(memory.strengths), ones])
+        count = len(memory.strengths)
+        players, values = top_singular_vectors([memory.players, *others], sizes, count, np)
+        return Memory(players, values**2, *new.mean_and_weight())
+
     def _update_memory(
         self, rows: DenseRows, memory: Memory, overlaps: jax.Array, operations: WideOperations
     ) -> tuple[Memory, jax.Array]:
@@ -285,7 +305,7 @@ class Remembered:
             return further(first) if most > 1 else (first[0], first[2])
         return cond(rounds > 1, further, lambda now: (now[0], now[2]), first)
 
-    def _in_gram_space(self, rows: DenseRows, players: jax.Array) -> bool:
+    def _in_gram_space(self, rows: DenseRows | HostRows, players: jax.Array) -> bool:
         """Return whether to use Gram space; static, so that each shape is compiled for one space."""
         if self.space != "auto":
             return self.space == "gram"

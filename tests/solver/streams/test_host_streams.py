@@ -55,8 +55,8 @@ def assert_same(one, other, angle=2e-3):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("center", [False, True])
-@pytest.mark.parametrize("batch", [100, 403])
-def test_components_are_those_of_compiled_updates(dtype, center, batch, monkeypatch):
+@pytest.mark.parametrize(("batch", "space"), [(12, "gram"), (100, "score"), (403, "score")])
+def test_components_are_those_of_compiled_updates(dtype, center, batch, space, monkeypatch):
     values, noted = data(), Noting()
 
     def fit():
@@ -64,11 +64,11 @@ def test_components_are_those_of_compiled_updates(dtype, center, batch, monkeypa
         return EigenGamePCA(K, **ONE_PASS, **options).fit(values, progress=noted)
 
     here = fit()
-    assert noted.space == "host score"
+    assert noted.space == "host"
     assert all(one["variance"] > 0 for one in noted.figures)
     monkeypatch.setattr(make_plan, "LITTLE_WORK", 0)
     there = fit()
-    assert noted.space == "score"
+    assert noted.space == space
     assert_same(here, there)
     truth = true_components(values - center * values.mean(axis=0), K)[1]
     bounds = here.certificate_.angle
@@ -162,13 +162,13 @@ def test_batches_of_an_array_in_memory_grow(monkeypatch):
     monkeypatch.setattr(batch_size, "MOST_VIEWED", 128)
     monkeypatch.setattr(make_plan, "batch_rows", lambda *_: 64)
     values, noted, sizes = data(8), Noting(), []
-    mode = streaming.MODES["host score"]
+    mode = streaming.MODES["host"]
 
     def take(game, stream, rows, count, placement):
         sizes.append(len(rows.values))
         return mode.take(game, stream, rows, count, placement)
 
-    monkeypatch.setitem(streaming.MODES, "host score", mode._replace(take=take))
+    monkeypatch.setitem(streaming.MODES, "host", mode._replace(take=take))
     pca = EigenGamePCA(K, **ONE_PASS, dtype="float32").fit(values, progress=noted)
     assert noted.growing
     assert sizes == [32, 32, 64, 128, 128, 19]

@@ -120,7 +120,7 @@ def make_plan(
     if space == "score" and not remote and _sampled(problem, batch, players, placement):
         space = "sampled score"
     probes = _probes(problem, options, route, (k, players), carried=carried)
-    if space == "score" and not remote and _on_host(problem, placement):
+    if space in ("score", "gram") and not remote and _on_host(problem, placement):
         work = (rows if ragged is None else ragged, 6 * players + 4 * probes)
         space = ON_HOST if _is_little(d, *work) else space
     largest = None

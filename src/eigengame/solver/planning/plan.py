@@ -26,21 +26,19 @@ MOST_COARSE = 64
 REFINED_ROUNDS = 2
 """Rounds on long batches if further passes follow: the second one costs less than a pass, and often saves one."""
 
-Space = Literal[
-    "score", "host score", "sampled score", "gram", "gram with overlaps", "gram on the host"
-]
+Space = Literal["score", "sampled score", "gram", "gram with overlaps", "gram on the host", "host"]
 """Space in which the remembered game plays a batch.
 
-"host score" is score space in NumPy, for little dense data on a CPU: nothing is compiled. "sampled score" is for
-long batches on a GPU: players begin at a sample of the first one, and their products are in two parts of bfloat16.
-These, "score" and "gram" measure the inner products of players at each update. "gram with overlaps" carries them
-along, for kernels on one device; "gram on the host" does so with players in host memory, one block of features at a
-time.
+"sampled score" is for long batches on a GPU: players begin at a sample of the first one, and their products are in
+two parts of bfloat16. It, "score" and "gram" measure the inner products of players at each update. "gram with
+overlaps" carries them along, for kernels on one device; "gram on the host" does so with players in host memory, one
+block of features at a time. "host" is for little dense data on a CPU: NumPy makes the updates, in score space or by
+singular vectors, and nothing is compiled.
 """
 
 CARRIED: Space = "gram with overlaps"
 
-ON_HOST: Space = "host score"
+ON_HOST: Space = "host"
 
 
 @dataclass(frozen=True)
@@ -90,6 +88,8 @@ class Plan:
 
     def game(self) -> Remembered:
         """Return the remembered game of this plan."""
+        if self.space == ON_HOST:
+            return self.options.game()  # the space is chosen for each batch: nothing is compiled
         game = self.options.game("score" if "score" in self.space else "gram")
         if self.space == "sampled score" and self.options.passes > 1:
             return replace(game, rounds=max(game.rounds, REFINED_ROUNDS))
@@ -104,7 +104,8 @@ class Plan:
         once = options.passes == 1 or self.route in EXACT_ROUTES
         passes = "1 pass" if once else f"up to {options.passes} passes"
         where = "one device" if layout.devices == 1 else f"a mesh of {layout}"
-        space = f" in {self.space} space" if self.route == "remembered" else ""
+        where_played = " in NumPy" if self.space == ON_HOST else f" in {self.space} space"
+        space = where_played if self.route == "remembered" else ""
         return (
             f"{self.components} components by {self.players} players, {self.route}{space}: {passes} of batches of "
             f"{self.batch} rows in {np.dtype(options.dtype)} on {where}; {self.memory}"
