@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from eigengame._system.aligned import AlignedCopies, is_aligned
+from eigengame._system.reused_memory import ReusedMemory
 from eigengame.linalg import compiled_blocks
 from eigengame.linalg.compiled_blocks import chunk_length, compiled_sums
 
@@ -32,7 +33,7 @@ def test_sums_are_those_of_float64(rows_of_chunk, kind):
     rows, block, level = problem(rows_of_chunk)
     rows = unaligned(rows) if kind == "unaligned" else rows
     given = None if kind == "no level" else level
-    found = compiled_sums(rows, block, given, rows_of_chunk)
+    found = compiled_sums(rows, block, given, rows_of_chunk, ReusedMemory())
     scores = rows.astype("float64") @ block.T - (0 if given is None else given)
     np.testing.assert_allclose(found.images, scores.T @ rows, rtol=1e-5, atol=1e-4)
     np.testing.assert_allclose(found.along, scores.sum(axis=0), rtol=1e-5, atol=1e-4)
@@ -47,16 +48,16 @@ def test_chunks_are_added_in_float64():
     rows[:, 0] = 1
     rows[0, 1], rows[32:, 1] = 1e-4, 4096.0
     block = np.eye(16, dtype="float32")[:2]
-    found = compiled_sums(rows, block, None, 1)
+    found = compiled_sums(rows, block, None, 1, ReusedMemory())
     exact = block.astype("float64") @ rows.T.astype("float64") @ rows.astype("float64")
     np.testing.assert_array_equal(found.images, exact)
 
 
 def test_rows_that_were_added_do_not_count_again():
     rows, block, level = problem(0)
-    whole = compiled_sums(rows, block, level, M)
+    whole = compiled_sums(rows, block, level, M, ReusedMemory())
     for length in (249, 200, 126):  # the last chunk overlaps the first one
-        found = compiled_sums(rows, block, level, length)
+        found = compiled_sums(rows, block, level, length, ReusedMemory())
         np.testing.assert_allclose(found.images, whole.images, rtol=1e-5, atol=1e-4)
 
 

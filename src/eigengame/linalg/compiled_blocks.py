@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from eigengame._system.aligned import ALIGNMENT, MOST_BYTES, is_aligned, is_mapped
+from eigengame._system.reused_memory import ReusedMemory
 from eigengame.linalg.products import full_product
 from eigengame.linalg.quick_jit import quick_jit
 
@@ -54,7 +55,11 @@ def chunk_length(values: np.ndarray, most: int) -> int:
 
 
 def compiled_sums(
-    values: np.ndarray, block: np.ndarray, level: np.ndarray | None, rows: int
+    values: np.ndarray,
+    block: np.ndarray,
+    level: np.ndarray | None,
+    rows: int,
+    memory: ReusedMemory,
 ) -> BlockSums:
     """Return the sums over all rows, each of weight 1.
 
@@ -68,13 +73,15 @@ def compiled_sums(
         Subtracted from the scores.
     rows : int
         Rows of a chunk.
+    memory : ReusedMemory
+        For the images: new memory takes longer to fill than they take to add.
     """
     (m, d), b = values.shape, len(block)
     missing = -b % DIRECTIONS
     about = np.zeros(b + missing, np.float32)
     about[:b] = 0 if level is None else level
     with jax.enable_x64(True):
-        padded = jax.device_put(np.pad(block, ((0, missing), (0, 0))))
+        padded = jax.device_put(np.pad(block, ((0, missing), (0, 0))) if missing else block)
         images, along = jnp.zeros((b + missing, d)), jnp.zeros(b + missing)
         for begin in range(0, m, rows):
             # The last chunk has as many rows as the others. Those that were added before count nothing.
@@ -84,8 +91,9 @@ def compiled_sums(
             images, along = _add_chunk(images, along, held, counts, padded, about)
             before.block_until_ready()  # chunks may be copies: two of them at a time
     # Copies, since arrays of JAX cannot be changed.
-    own, sums = np.array(np.asarray(images)[:b]), np.array(np.asarray(along)[:b])
-    return BlockSums(own, sums, -(-m // rows))
+    own = memory.empty((b, d), np.float64)
+    np.copyto(own, np.asarray(images)[:b])
+    return BlockSums(own, np.array(np.asarray(along)[:b]), -(-m // rows))
 
 
 @partial(quick_jit, donate_argnums=0)

@@ -39,7 +39,7 @@ SMALL = 0.1
 """Part of a new direction in the basis that is small: once it is subtracted, what is left of it is rounding."""
 
 Product = Callable[[np.ndarray], np.ndarray]
-"""From vectors (size, b) to their products (size, b), a new array that may be changed."""
+"""From vectors (size, b), a view of rows, to their products (size, b), a new array that may be changed."""
 
 
 class Basis(NamedTuple):
@@ -112,7 +112,7 @@ def growing_basis(product: Product, start: np.ndarray, most: int, seed: int = 0)
     for m in range(b, most + 1, b):
         known, last = basis[:m], slice(m - b, m)
         interrupts.check()
-        columns = product(np.ascontiguousarray(known[last].T))
+        columns = product(known[last].T)
         if not np.isfinite(columns).all():
             return
         projected[:m, last], coupling, scale = _make_orthonormal(columns, known, scale, rng)

@@ -19,6 +19,7 @@ from functools import partial
 import jax
 import numpy as np
 
+from eigengame._system.reused_memory import ReusedMemory
 from eigengame.linalg.long_columns import factorise_in_place
 from eigengame.solver.certificates.probes import draw_probes, least_norm
 from eigengame.solver.certificates.risk import ROUNDING_RISK
@@ -128,15 +129,17 @@ class DenseProblem:
     def product(self) -> Product:
         """Return the product of vectors (d, b) with M: one pass each, but for the first block."""
         waiting = [self.first]
-        none = np.zeros((0, self.size))
+        none, memory, narrow_memory = np.zeros((0, self.size)), ReusedMemory(), ReusedMemory()
 
         def multiply(vectors: np.ndarray) -> np.ndarray:
             if waiting:
                 return waiting.pop().copy()
-            narrow = np.ascontiguousarray(vectors.T, np.float32)
+            narrow = narrow_memory.empty(vectors.T.shape, np.float32)
+            np.copyto(narrow, vectors.T, casting="same_kind")
+            step = partial(add_rows, narrow, none, memory=memory)
             start = HostSums.empty(len(narrow), 0, self.size)
             with jax.enable_x64(True):
-                sums = self.passes.fold(partial(add_rows, narrow, none), start, task="products")
+                sums = self.passes.fold(step, start, task="products")
             return _about(self.mean, sums.images, sums.along).T
 
         return multiply

@@ -90,7 +90,7 @@ class SparseProblem:
         """Return the product of vectors (size, b) with the inner products of rows or features."""
         rows = self.rows
         if self.by_rows:
-            return lambda vectors: rows.scores(rows.directions(vectors))
+            return lambda vectors: rows.scores(rows.directions(np.ascontiguousarray(vectors)))
         return lambda vectors: rows.directions(rows.scores(vectors.T)).T
 
     def errors(self, ritz: Ritz) -> np.ndarray:

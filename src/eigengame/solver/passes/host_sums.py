@@ -14,6 +14,7 @@ import jax
 import numpy as np
 
 from eigengame._system.blas_threads import blas_threads
+from eigengame._system.reused_memory import ReusedMemory
 from eigengame._system.threads import in_threads
 from eigengame.linalg.compiled_blocks import BlockSums, chunk_length, compiled_sums
 from eigengame.solver.certificates.rounding import OPERATIONS
@@ -74,9 +75,10 @@ class HostSums(NamedTuple):
 
     @classmethod
     def empty(cls, b: int, r: int, d: int) -> HostSums:
-        """Return the sums over no rows."""
+        """Return the sums over no rows. Large ones take no memory, and cannot be changed."""
         per_feature = (np.zeros(d), np.zeros(d), np.zeros(()))
-        return cls(np.zeros((b, d)), np.zeros(b), np.zeros((r, d)), np.zeros(r), *per_feature, 0, 0)
+        images, seen = (np.broadcast_to(0.0, (count, d)) for count in (b, r))
+        return cls(images, np.zeros(b), seen, np.zeros(r), *per_feature, 0, 0)
 
     def plus(self, other: HostSums) -> HostSums:
         """Return the sums over the rows of both, in the arrays of the other: new ones would take longer to fill."""
@@ -107,6 +109,7 @@ def add_rows(
     count: int,
     *,
     level: np.ndarray | None = None,
+    memory: ReusedMemory | None = None,
 ) -> HostSums:
     """Return the sums with one more batch.
 
@@ -122,10 +125,12 @@ def add_rows(
         Rows of the batch with a weight above 0.
     level : array of shape (b,), optional
         Scores of a centre in float32, which are subtracted from those of the rows for `images` and `along`.
+    memory : ReusedMemory, optional
+        For the products of large batches.
     """
     rows = jax.tree.map(np.asarray, rows)
     images, along, parts = carry.images, carry.along, 0
-    for one in _block_sums(rows, block, level):
+    for one in _block_sums(rows, block, level, memory or ReusedMemory()):
         images = np.add(images, one.images, out=one.images)
         along, parts = along + one.along, parts + one.parts
     before = carry.parts
@@ -140,7 +145,9 @@ def add_rows(
     return carry._replace(images=images, along=along, parts=before + parts, rows=carry.rows + count)
 
 
-def _block_sums(rows: RawRows, block: np.ndarray, level: np.ndarray | None) -> Iterable[BlockSums]:
+def _block_sums(
+    rows: RawRows, block: np.ndarray, level: np.ndarray | None, memory: ReusedMemory
+) -> Iterable[BlockSums]:
     """Return the sums over parts of the rows for directions in float32."""
     if not len(block):
         return []
@@ -148,7 +155,7 @@ def _block_sums(rows: RawRows, block: np.ndarray, level: np.ndarray | None) -> I
     if values.size >= LARGE and rows.is_plain_float32(slice(None)):
         length = chunk_length(values, MOST_ROWS)
         if length:
-            return [compiled_sums(values, block, level, length)]
+            return [compiled_sums(values, block, level, length, memory)]
     return in_threads(partial(_sums, rows, block, level), parts_for_threads(rows, block.size))
 
 
