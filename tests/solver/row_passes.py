@@ -12,7 +12,7 @@ class RowPasses:
 
     stopped = False
     raw = False
-    on_host = False
+    sparse_on_host = False
     placement = ONE_DEVICE
 
     def __init__(self, *rows):

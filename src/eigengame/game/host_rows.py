@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,20 +14,15 @@ from eigengame._system.lazy import lazy
 from eigengame._system.reused_memory import ReusedMemory
 from eigengame._system.threads import in_threads
 from eigengame.game.rows import SampleRows
-from eigengame.linalg.products import full_product
 
 LONGEST = 2**10
-"""Largest number of rows whose products are added in the precision of the rows; further sums are in float64."""
+"""Largest number of rows whose products are added in the precision of the rows. Such sums are added in float64."""
 
 FEW = 2**8
 """Rows whose squares are added at a time: as many as stay in the cache."""
 
 SMALL = 2**22
 """Multiplications below which one thread is enough."""
-
-WIDE = 2**16
-"""Number of features from which BLAS has all threads, and rows are not divided: then products of players with each
-other are large as well."""
 
 
 @dataclass(frozen=True)
@@ -71,12 +67,7 @@ class HostRows(SampleRows):
 
     def gram(self, left: Any, right: Any) -> Any:
         """Return the inner products of two arrays of scores."""
-        parts = self._in_parts(
-            lambda part: full_product(left[part].T, right[part]),
-            left.shape[1] * right.shape[1],
-            len(left),
-        )
-        return sum(parts[1:], parts[0])
+        return self._over_rows(left, right)
 
     def centre(self, scores: Any, unit: Any, share: Any) -> Any:
         """Return scores about their mean, in the same array."""
@@ -95,17 +86,20 @@ class HostRows(SampleRows):
         return found
 
     def directions(self, scores: Any) -> Any:
-        r"""Return $Y^\top Z$. Sums over at most `LONGEST` rows are added in float64."""
-        k, d = scores.shape[1], self.width
-        kind = np.result_type(self.values, scores)
+        r"""Return $Y^\top Z$."""
+        return self._over_rows(scores, self.values)
+
+    def _over_rows(self, left: Any, right: Any) -> Any:
+        """Return `left.T @ right`, with sums as long as `longest_host_sum` states."""
+        shape, kind = (left.shape[1], right.shape[1]), np.result_type(left, right)
 
         def multiply(part: slice) -> np.ndarray:
-            product, total = np.empty((k, d), kind), np.zeros((k, d))
+            product, total = np.empty(shape, kind), np.zeros(shape)
             for chunk in _chunks(part, LONGEST):
-                total += np.matmul(scores[chunk].T, self.values[chunk], out=product)
+                total += np.matmul(left[chunk].T, right[chunk], out=product)
             return total
 
-        total, *others = self._in_parts(multiply, k * d)
+        total, *others = self._in_parts(multiply, math.prod(shape), len(left))
         for other in others:
             total += other
         return total.astype(kind, copy=False)
@@ -149,8 +143,7 @@ class HostRows(SampleRows):
     ) -> list[Any]:
         """Return a function of the rows of each thread, if a row takes `size` multiplications."""
         m = len(self.values) if rows is None else rows
-        several = m * size > SMALL and self.width < WIDE
-        threads = min(blas_threads(), max(m // FEW, 1)) if several else 1
+        threads = min(blas_threads(), max(m // FEW, 1)) if m * size > SMALL else 1
         parts = [slice(m * i // threads, m * (i + 1) // threads) for i in range(threads)]
         return in_threads(function, parts)
 
@@ -171,9 +164,9 @@ def converted(values: np.ndarray, dtype: Any, memory: ReusedMemory) -> np.ndarra
 def longest_host_sum(size: int) -> int:
     """Return the largest number of additions in a row of a sum over a batch of `size` rows.
 
-    The rounding of sums in float64 to the precision of the rows is one more.
+    Sums of chunks, and of threads, count as if they were in the precision of the rows.
     """
-    return min(size, LONGEST) + int(size > LONGEST)
+    return size if size <= LONGEST else LONGEST + -(-size // LONGEST) + 2 * blas_threads()
 
 
 def _chunks(part: slice, rows: int) -> list[slice]:

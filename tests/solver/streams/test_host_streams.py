@@ -9,6 +9,7 @@ import pytest
 
 from eigengame import EigenGamePCA, prepare
 from eigengame.metrics import angular_error, true_components
+from eigengame.solver.passes import host_arrays
 from eigengame.solver.planning import batch_size, make_plan
 from eigengame.solver.rows import batches
 from eigengame.solver.streams import streaming
@@ -129,6 +130,39 @@ def test_a_stream_is_continued_with_compiled_updates_and_merged(monkeypatch):
     error = angular_error(whole.components_, truth)
     assert error.max() < 0.05
     assert (error <= whole.certificate_.angle).all()
+
+
+def test_updates_do_not_change_the_threads_of_other_fits(monkeypatch):
+    """The number of threads of BLAS belongs to the process, and bits depend on it."""
+
+    def refuse():
+        raise AssertionError("all threads are used")
+
+    monkeypatch.setattr(host_arrays, "all_blas_threads", refuse)
+    wide = np.random.default_rng(9).standard_normal((60, 70_000)).astype(np.float32)
+    noted = Noting()
+    EigenGamePCA(2, **ONE_PASS, extra=2, probes=4).fit(wide, progress=noted)
+    assert noted.space == "host"
+
+
+@pytest.mark.parametrize("kind", ["host", "compiled", "exact", "merged"])
+def test_a_pickled_stream_keeps_its_precision(kind, monkeypatch):
+    values = data(10)
+    if kind == "compiled":
+        monkeypatch.setattr(make_plan, "LITTLE_WORK", 0)
+    pca = EigenGamePCA(K, random_state=0, dtype="float64")
+    pca = pca.fit(values[:300]) if kind == "exact" else pca.partial_fit(values[:300])
+    if kind == "merged":
+        other = EigenGamePCA(K, random_state=0, dtype="float64").partial_fit(values[300:350])
+        pca = pca.merge(other)
+    # As in a process of a user, who has not switched float64 on.
+    with jax.enable_x64(False):
+        copied = pickle.loads(pickle.dumps(pca))
+        assert copied._result.stream.state.memory.players.dtype == np.float64
+        for one in (pca, copied):
+            one.partial_fit(values[350:])
+    np.testing.assert_array_equal(copied.components_, pca.components_)
+    np.testing.assert_array_equal(copied.certificate_.angle, pca.certificate_.angle)
 
 
 def test_arrays_of_a_stream_cannot_be_changed_through_its_components():

@@ -89,9 +89,9 @@ class Passes(ABC):
         return self.batches.sends_raw
 
     @property
-    def on_host(self) -> bool:
+    def sparse_on_host(self) -> bool:
         """Whether batches are sparse rows that are multiplied on the host (`CSRRows`)."""
-        return self.batches.on_host
+        return self.batches.sparse_on_host
 
     @property
     def stopped(self) -> bool:

@@ -274,7 +274,7 @@ def _on_host(problem: Problem, placement: Placement) -> bool:
 def _is_little(d: int, rows: int | None, each: int) -> bool:
     """Return whether a pass takes NumPy less time than a program takes to compile.
 
-    `each` is the number of multiplications of a number of the rows.
+    `each` is the number of multiplications for each number of the data.
     """
     return rows is not None and rows * d * each <= LITTLE_WORK
 

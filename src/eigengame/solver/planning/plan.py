@@ -30,10 +30,10 @@ Space = Literal["score", "sampled score", "gram", "gram with overlaps", "gram on
 """Space in which the remembered game plays a batch.
 
 "sampled score" is for long batches on a GPU: players begin at a sample of the first one, and their products are in
-two parts of bfloat16. It, "score" and "gram" measure the inner products of players at each update. "gram with
-overlaps" carries them along, for kernels on one device; "gram on the host" does so with players in host memory, one
-block of features at a time. "host" is for little dense data on a CPU: NumPy makes the updates, in score space or by
-singular vectors, and nothing is compiled.
+two parts of bfloat16. In "gram with overlaps", for kernels on one device, each update receives the inner products
+of players from the one before; so it does in "gram on the host", with players in host memory, one block of features
+at a time. In the other spaces each update measures them. "host" is for little dense data on a CPU: NumPy makes the
+updates, in score space or by singular vectors, and nothing is compiled.
 """
 
 CARRIED: Space = "gram with overlaps"

@@ -42,7 +42,7 @@ STREAM = 0x6D656173
 
 def computed_on_host(goal: Goal) -> bool:
     """Return whether products of a goal in the precision of the updates are computed by NumPy."""
-    narrow = np.dtype(goal.dtype) == np.float32 and not goal.passes.on_host
+    narrow = np.dtype(goal.dtype) == np.float32 and not goal.passes.sparse_on_host
     return narrow and on_host(goal.passes.in_float64(None))
 
 

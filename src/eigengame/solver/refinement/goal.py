@@ -83,7 +83,7 @@ def play_rounding(
     columns = scatter + float(moments.weight) * mean**2
     source, size, batches = passes.source, passes.longest_sum, rows / passes.size
     parts = 1.0
-    if passes.on_host:
+    if passes.sparse_on_host:
         size, sums = sums_of_rows(size)
         batches *= sums
     elif on_host(passes.in_float64(None)):

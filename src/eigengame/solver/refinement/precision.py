@@ -20,7 +20,7 @@ updates become several times larger on the way to a certificate. It is then meas
 
 def first_precision(goal: Goal, values: np.ndarray | None) -> Precision:
     """Return the precision of the first pass, from estimates of the eigenvalues (K,) if there are any."""
-    if np.dtype(goal.dtype) == np.float64 or goal.passes.on_host:
+    if np.dtype(goal.dtype) == np.float64 or goal.passes.sparse_on_host:
         return "float64"
     if values is None or goal.tol is None:
         return "update"

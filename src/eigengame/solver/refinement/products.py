@@ -55,7 +55,7 @@ def image(
     Scores are centred before the second product: then an error of the mean enters by its square only, and products
     have no large common part to round.
     """
-    if passes.on_host:
+    if passes.sparse_on_host:
         return _image_on_host(passes, np.asarray(block), mean, task)
     # Committed to the devices of the block: otherwise the first two batches would compile twice.
     total = jnp.zeros_like(block, device=block.sharding)

@@ -14,7 +14,13 @@ from eigengame.solver.planning.options import Options
 from eigengame.solver.results.outcome import Outcome
 from eigengame.solver.rows.frame import Frame, in_range
 from eigengame.solver.rows.moments import Moments
-from eigengame.solver.streams.stream import Stream, reframed_mean, with_components, without_spread
+from eigengame.solver.streams.stream import (
+    Stream,
+    in_host_memory,
+    reframed_mean,
+    with_components,
+    without_spread,
+)
 
 REST = 0.01
 """Largest relative error of the variance that the components leave."""
@@ -62,6 +68,14 @@ class Result:
     options: Options
     frame: Frame
     stream: Stream | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the attributes for pickle, with the stream in arrays of NumPy.
+
+        Those of JAX would be read in float32 where float64 is switched off.
+        """
+        stream = None if self.stream is None else in_host_memory(self.stream)
+        return self.__dict__ | {"stream": stream}
 
     def stream_size(self) -> tuple[Options, int]:
         """Return the options and the number of components of the stream."""

@@ -1,7 +1,7 @@
-"""Batches of a source: rows of one shape on the device, read ahead on a thread.
+"""Batches of a source, read ahead on a thread: rows of one shape on the device, or rows on the host.
 
-The last batch is padded with rows of weight 0. Integers and sparse entries are transferred as they are and
-converted on the device. Reading continues while the device computes, with a bounded number of batches in memory.
+On a device the last batch is padded with rows of weight 0. Integers and sparse entries are transferred as they are
+and converted there. Reading continues while the device computes, with a bounded number of batches in memory.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class Batches:
         return self.raw and host and self.placement.mesh is None
 
     @property
-    def on_host(self) -> bool:
+    def sparse_on_host(self) -> bool:
         """Whether batches are sparse rows that are multiplied on the host (`CSRRows`)."""
         return self.source.sparse and csr_on_host(self.placement)
 
@@ -249,7 +249,7 @@ class Batches:
         with jax.enable_x64(self.dtype == np.float64):
             if self.source.on_device:
                 return Batch(self._there(block, padded), read, counted)
-            if self.on_host:
+            if self.sparse_on_host:
                 roots = np.sqrt(padded[:own])
                 return Batch(csr_rows(block.values, roots, self.frame.unit), read, counted)
             if self.source.sparse:

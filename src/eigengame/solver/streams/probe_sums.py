@@ -151,7 +151,8 @@ def add_batch(
     scores = scores - constant * full_product(own.mean[None, :], sums.draws.T)
     images = rows.add_directions(sums.images, scores)
     # Centred scores sum to zero up to rounding.
-    images = images - row_product(scores, constant) * own.mean[None, :]
+    sums_of_scores = (rows.gram if isinstance(rows, HostRows) else row_product)(scores, constant)
+    images = images - sums_of_scores * own.mean[None, :]
     return _with_bridge(sums._replace(images=images), before, own)
 
 

@@ -14,6 +14,7 @@ from eigengame.algorithms import Remembered
 from eigengame.algorithms.remembered import RememberedState
 from eigengame.linalg.orthonormal import inner, norms
 from eigengame.metrics import angular_error
+from eigengame.sharding.gather import is_distributed
 from eigengame.sharding.placement import Placement
 from eigengame.solver.certificates.certificate import Certificate
 from eigengame.solver.planning.plan import MOST_PRECISE
@@ -65,6 +66,20 @@ class Stream(NamedTuple):
         """The snapshot after about half of the rows, at most three quarters of them."""
         older, newer = self.snapshots
         return newer if 4 * newer[0] <= 3 * self.rows else older
+
+
+def in_host_memory(stream: Stream) -> Stream:
+    """Return a stream with arrays of NumPy, which are not copied from those of a CPU.
+
+    Arrays that other processes share stay as they are.
+    """
+
+    def held(leaf: Any) -> Any:
+        own = isinstance(leaf, jax.Array) and not is_distributed(leaf)
+        return np.asarray(leaf) if own else leaf
+
+    found: Stream = jax.tree.map(held, stream)
+    return found
 
 
 def merge(game: Remembered, one: Stream, other: Stream) -> Stream:

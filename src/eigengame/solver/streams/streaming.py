@@ -21,7 +21,7 @@ from eigengame.algorithms import Remembered
 from eigengame.algorithms.in_gram_space import REMEASURED, current_overlaps
 from eigengame.algorithms.remembered import RememberedState
 from eigengame.game.csr_rows import CSRRows
-from eigengame.game.host_rows import WIDE, HostRows
+from eigengame.game.host_rows import HostRows
 from eigengame.game.rows import DenseRows
 from eigengame.game.two_part_rows import TwoPartRows
 from eigengame.linalg import offload
@@ -57,7 +57,7 @@ from eigengame.solver.streams.probe_sums import (
 )
 from eigengame.solver.streams.probes_in_span import ProbesInSpan, fits, with_probes
 from eigengame.solver.streams.sampled_start import begun, players_at_sample, sampled_places
-from eigengame.solver.streams.stream import Snapshot, Stream
+from eigengame.solver.streams.stream import Snapshot, Stream, in_host_memory
 
 TASK = "remembered"
 """Name of the pass, for progress."""
@@ -77,7 +77,7 @@ def one_pass(plan: Plan, passes: Passes, stream: Stream) -> Stream:
     """Continue a stream with all batches of one pass, in score space or in Gram space."""
     passes = _passes_of(plan, passes)
     step = partial(take, plan.game(), placement=passes.placement)
-    start = _in_host_memory(stream) if plan.space == ON_HOST else stream
+    start = in_host_memory(stream) if plan.space == ON_HOST else stream
     found: Stream = passes.fold(step, start, task=TASK, report=figures)
     return found
 
@@ -114,8 +114,8 @@ def take(
     now = stream.state, stream.moments, stream.probes
     after: Any
     if isinstance(rows, HostRows):
-        step = partial(_step_on_host, game)
-        after = on_host(step, rows, *now, all_threads=rows.width >= WIDE)
+        # The threads of BLAS belong to the whole process: more of them would change the bits of other fits.
+        after = on_host(partial(_step_on_host, game), rows, *now, all_threads=False)
     elif isinstance(rows, CSRRows):
         after = on_device(on_host(partial(_step_on_host, game), rows, *now))
     else:
@@ -184,14 +184,7 @@ def _step_on_host(
 
 def _begin_in_host_memory(*arguments: Any) -> Stream:
     """Version of `begin` whose arrays are those of NumPy."""
-    return _in_host_memory(begin(*arguments))
-
-
-def _in_host_memory(stream: Stream) -> Stream:
-    """Return a stream with arrays of NumPy, which are not copied from those of a CPU."""
-    return jax.tree.map(
-        lambda leaf: np.asarray(leaf) if isinstance(leaf, jax.Array) else leaf, stream
-    )
+    return in_host_memory(begin(*arguments))
 
 
 def _after(
