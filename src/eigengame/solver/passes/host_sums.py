@@ -28,7 +28,7 @@ PANEL = 2**18
 """Size of a panel that is converted to float64 at a time."""
 
 WIDE = 8192
-"""Number of features up to which a panel has all of them."""
+"""Number of features up to which a panel has all of them, and of those of a panel otherwise."""
 
 LEAST_ROWS, MOST_ROWS = 256, 1024
 """Limits of the number of rows of a chunk."""
@@ -229,4 +229,5 @@ def panel_shape(d: int) -> tuple[int, int]:
     """Return the rows and the columns of a panel."""
     if d <= WIDE:
         return max(PANEL // d, 16), d
-    return LEAST_ROWS, min(PANEL // LEAST_ROWS, d)
+    # Larger than the cache: products with long panels take less time.
+    return LEAST_ROWS, WIDE
