@@ -251,3 +251,23 @@ def test_narrow_panels_of_several_batches_give_the_same_inner_products(monkeypat
     found = players_of(kept, K)
     np.testing.assert_allclose(found.values, values[:K], rtol=1e-9)
     assert angular_error(found.directions, expected[:K]).max() < 1e-8
+
+
+@pytest.mark.parametrize("kind", [np.asarray, csr_array])
+@pytest.mark.parametrize("weights", [[0, 0, 1, 2, 1, 0, 3, 1], [3, 3, 3, 3, 3, 3, 3, 3]])
+def test_weights_of_all_components_may_count_as_fewer_or_more_rows(weights, kind):
+    """A row of weight 3 is as good as three rows. Components beyond the rank are null."""
+    weights = np.array(weights, float)
+    rows = data(n=8, d=20, dtype="float64")
+    pca = EigenGamePCA(random_state=0).fit(kind(rows), sample_weight=weights)
+    repeated = np.repeat(rows, weights.astype(int), axis=0)
+    other = EigenGamePCA(random_state=0, algorithm="exact").fit(repeated)
+    rank = int((weights > 0).sum()) - 1
+    assert len(pca.components_) >= rank
+    np.testing.assert_allclose(
+        pca.explained_variance_[:rank], other.explained_variance_[:rank], rtol=1e-9
+    )
+    assert angular_error(pca.components_[:rank], other.components_[:rank]).max() < 1e-6
+    np.testing.assert_allclose(pca.explained_variance_[rank:], 0, atol=1e-12)
+    gram = pca.components_ @ pca.components_.T
+    np.testing.assert_allclose(gram, np.eye(len(gram)), atol=1e-9)

@@ -129,7 +129,9 @@ def _solve(
     if share is not None:
         values = eigvalsh(gram.matrix, check_finite=False)[::-1]
         plan = plan.with_components(count_for(values, share), held.width)
-    players = solve_players(gram, held, min(plan.players, held.rows), center=options.center)
+    # With weights there may be more components than rows that count. The others are null.
+    count = min(plan.players, max(held.rows, plan.components))
+    players = solve_players(gram, held, count, center=options.center)
     scale, tol = scale_of(gram.moments, held.rows, options), options.tol or TOL
     found, kept = certified(
         players, plan.components, scale=scale, tol=tol, dtype=options.dtype, measured=measured
@@ -160,7 +162,9 @@ def solve_players(gram: RowGram, held: HeldRows, players: int, *, center: bool) 
     matrix, n = gram.matrix, len(gram.matrix)
     values, vectors = _largest(gram, players + 1)
     following = float(values[players]) if len(values) > players else 0.0
-    values, vectors = np.maximum(values[:players], 0), vectors[:players]
+    missing = max(players - len(values), 0)  # null directions, if weights count as more rows than there are
+    values = np.pad(np.maximum(values[:players], 0), (0, missing))
+    vectors = np.pad(vectors[:players], ((0, missing), (0, 0)))
     images = vectors @ matrix
     residuals = np.linalg.norm(images - values[:, None] * vectors, axis=1)
     residuals += gamma(n + OPERATIONS) * float(np.linalg.norm(matrix))
