@@ -162,7 +162,8 @@ def solve_players(gram: RowGram, held: HeldRows, players: int, *, center: bool) 
     matrix, n = gram.matrix, len(gram.matrix)
     values, vectors = _largest(gram, players + 1)
     following = float(values[players]) if len(values) > players else 0.0
-    missing = max(players - len(values), 0)  # null directions, if weights count as more rows than there are
+    # Null directions, if weights count as more rows than there are.
+    missing = max(players - len(values), 0)
     values = np.pad(np.maximum(values[:players], 0), (0, missing))
     vectors = np.pad(vectors[:players], ((0, missing), (0, 0)))
     images = vectors @ matrix
