@@ -43,7 +43,7 @@ from eigengame.solver.rows.frame import Frame, frame_of
 from eigengame.solver.rows.ragged import LEAST_ROWS, shared_size
 
 LITTLE_WORK = 1e10
-"""Multiplications of a pass up to which NumPy makes it on a CPU: 0.05 seconds, where a compilation takes 0.6.
+"""Operations in the products of a pass up to which NumPy makes it on a CPU: less time than a compilation takes.
 
 For more of them XLA is faster from the second fit on, since it uses wider vectors on some processors."""
 
@@ -274,7 +274,7 @@ def _on_host(problem: Problem, placement: Placement) -> bool:
 def _is_little(d: int, rows: int | None, each: int) -> bool:
     """Return whether a pass takes NumPy less time than a program takes to compile.
 
-    `each` is the number of multiplications for each number of the data.
+    `each` is the number of operations, additions and multiplications, for each number of the data.
     """
     return rows is not None and rows * d * each <= LITTLE_WORK
 
