@@ -24,7 +24,7 @@ def main() -> None:
     first = eg.metrics.angular_error(once.components_, truth)
     angles = eg.metrics.angular_error(pca.components_, truth)
     print(f"{len(digits)} images of 8 x 8, {K} components, no step size")
-    print(f"one pass ({seconds:.1f} s, compilation included): largest angle {first.max():.1e} rad")
+    print(f"one pass ({seconds:.2f} s): largest angle {first.max():.1e} rad")
     print(f"tol=1e-3: {pca.outcome_}\n")
     print(f"{'component':>9} {'explained':>10} {'one pass':>10} {'angle':>10} {'certified':>10}")
     for i in range(K):
