@@ -102,13 +102,12 @@ class Block:
 
 
 def angle_bounds(block: Block, k: int) -> np.ndarray:
-    """Return a bound on the angle of each of the first k players to its eigenvector, shape (k,)."""
-    return np.array([angle_bound(block, i) for i in range(k)])
+    """Return a bound on the angle of each of the first k players to its eigenvector, shape (k,).
 
-
-def angle_bound(block: Block, i: int) -> float:
-    """Return a bound on the angle of player i to its eigenvector; pi/2 if there is none."""
-    return math.atan(_tangent(block, slice(i, i + 1), block.lower[i], block.upper[i]))
+    It is pi/2 where there is none.
+    """
+    alone = np.eye(k, block.values.size, dtype=bool)
+    return np.arctan(_tangents(block, alone, block.lower[:k], block.upper[:k]))
 
 
 def span_bound(block: Block, first: int, last: int) -> float:
@@ -116,51 +115,69 @@ def span_bound(block: Block, first: int, last: int) -> float:
 
     The eigenspace is that of the eigenvalues of the same ranks.
     """
-    group = slice(first, last + 1)
-    sine = _tangent(block, group, block.lower[last], block.upper[first])
+    rank = np.arange(block.values.size)
+    group = (first <= rank) & (rank <= last)
+    enclosure = block.lower[last : last + 1], block.upper[first : first + 1]
+    (sine,) = _tangents(block, group[None, :], *enclosure)
     return math.asin(sine) if sine < 1 else math.pi / 2
 
 
-def _tangent(block: Block, group: slice, lower: float, upper: float) -> float:
-    """Return T for the group with the enclosure [lower, upper]; infinite where there is no bound."""
-    if not lower > block.level or not math.isfinite(upper):
-        return math.inf
-    above = np.arange(block.values.size) < group.start
-    distance = np.where(above, block.values - upper, lower - block.values) - np.diag(block.mixing)
-    distance[group] = math.inf  # the unknowns are the players outside the group
-    if (distance <= 0).any():
-        return math.inf
-    room = lower - block.level  # infinite where nothing is outside
-    pull = block.outside / math.sqrt(room)
-    pushed = np.linalg.norm(block.mixing[:, group], axis=1) + pull * np.linalg.norm(pull[group])
-    between = block.mixing - np.diag(
-        np.diag(block.mixing)
-    )  # errors of the diagonal are in the distance
+def _tangents(block: Block, groups: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+    """Return T of each group of players; infinite where there is no bound.
+
+    Parameters
+    ----------
+    block : Block
+    groups : bool array of shape (g, K)
+    lower, upper : arrays of shape (g,)
+        The enclosures of the groups.
+    """
+    above = np.arange(block.values.size)[None, :] < groups.argmax(axis=1)[:, None]
+    low, high = lower[:, None], upper[:, None]
+    distance = np.where(above, block.values - high, low - block.values) - np.diag(block.mixing)
+    distance[groups] = math.inf  # the unknowns are the players outside the group
+    bounded = (lower > block.level) & np.isfinite(upper) & (distance > 0).all(axis=1)
+    found = np.full(len(groups), math.inf)
+    groups, distance = groups[bounded], distance[bounded]
+    room = lower[bounded, None] - block.level  # infinite where nothing is outside
+    pull = block.outside / np.sqrt(room)
+    within = np.sqrt(groups @ (block.mixing**2).T)
+    pushed = within + pull * np.linalg.norm(np.where(groups, pull, 0), axis=1, keepdims=True)
+    # Errors of the diagonal are in the distance.
+    between = block.mixing - np.diag(np.diag(block.mixing))
     most = _solved(distance, between, pull, pushed)
-    if most is None:
-        return math.inf
-    apart = (np.linalg.norm(block.outside[group]) + block.outside @ most) / room
-    return math.hypot(float(np.linalg.norm(most)), float(apart))
+    own = np.linalg.norm(np.where(groups, block.outside, 0), axis=1)
+    solved = np.isfinite(most).all(axis=1)
+    most = np.where(solved[:, None], most, 0)
+    apart = (own + most @ block.outside) / room[:, 0]
+    found[bounded] = np.where(solved, np.hypot(np.linalg.norm(most, axis=1), apart), math.inf)
+    return found
 
 
 def _solved(
     distance: np.ndarray, mixing: np.ndarray, pull: np.ndarray, pushed: np.ndarray
-) -> np.ndarray | None:
-    r"""Return $t$ with $d_jt_j > b_j + \sum_l(o_{jl} + a_ja_l)t_l$, or None where none was found.
+) -> np.ndarray:
+    r"""Return $t$ with $d_jt_j > b_j + \sum_l(o_{jl} + a_ja_l)t_l$ for each group, shape (g, K).
 
-    It is 0 where the distance is infinite, and positive elsewhere.
+    It is 0 where the distance is infinite, and positive elsewhere; infinite for a group for which none was found.
     """
     # Strictly positive, so that the inequality also shows that the system is an M-matrix.
     pushed = pushed + np.finfo(np.float64).tiny / np.finfo(np.float64).eps
+    solved = np.full_like(distance, math.inf)
+    left = np.arange(len(distance))  # groups without a solution so far
+    found, free = pushed / distance, np.isfinite(distance)
 
     def next_of(t: np.ndarray) -> np.ndarray:
-        return (pushed + mixing @ t + pull * (pull @ t)) / distance
+        along = np.sum(pull[left] * t, axis=1, keepdims=True)
+        return (pushed[left] + t @ mixing.T + pull[left] * along) / distance[left]
 
-    found, free = next_of(np.zeros_like(distance)), np.isfinite(distance)
     for _ in range(ROUNDS):
-        if not (found < 1e3).all():  # an angle of pi/2, whatever the limit
-            return None
+        small = (found < 1e3).all(axis=1)  # else the angle is pi/2, whatever the limit
+        left, found = left[small], found[small]
+        if not len(left):
+            break
         wider, found = SAFETY * found, next_of(found)
-        if (next_of(wider) < wider)[free].all():
-            return wider
-    return None
+        good = ((next_of(wider) < wider) | ~free[left]).all(axis=1)
+        solved[left[good]] = wider[good]
+        left, found = left[~good], found[~good]
+    return solved

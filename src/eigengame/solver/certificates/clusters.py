@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from eigengame.solver.certificates.bounds import Block, angle_bound, span_bound
+from eigengame.solver.certificates.bounds import Block, angle_bounds, span_bound
 
 INSEPARABLE = math.pi / 8
 """Angle above which neighbours count as inseparable if no tolerance is given."""
@@ -72,10 +72,11 @@ def find_clusters(
     """
     values, lower, upper = block.values, block.lower, block.upper
     groups: list[tuple[int, int]] = []
-    for i in map(int, np.flatnonzero(angle > limit)):
+    wide = np.flatnonzero(angle > limit)
+    for i in map(int, wide[angle_bounds(best, len(angle))[wide] > limit] if len(wide) else wide):
         if groups and i <= groups[-1][1]:
             continue
-        if angle_bound(best, i) <= limit or (group := _grow(best, i, limit)) is None:
+        if (group := _grow(best, i, limit)) is None:
             continue
         while groups and groups[-1][1] >= group[0]:
             group = (min(groups.pop()[0], group[0]), group[1])

@@ -115,6 +115,14 @@ class OnePassBlock:
             level = min(level, norm / self._least(free, 2))
         return level
 
+    @lazy
+    def separations(self) -> list[tuple[float, list[tuple[slice, float]]]]:
+        """For each number q of leading players whose eigenvalues are above all others: $b$, and groups of them.
+
+        The groups have disjoint enclosures, each with the half width of these.
+        """
+        return list(_separations(self))
+
     def _least(self, degrees: int, events: int) -> float:
         """Return the least norm of a Gaussian vector, for one of several events of one kind."""
         return least_norm(self.risk / SHARES / events, degrees)
@@ -127,7 +135,7 @@ def one_pass_angles(block: OnePassBlock, k: int) -> np.ndarray:
     """
     s = block.strengths
     angle = np.full(k, math.pi / 2)
-    for rest, groups in _separations(block):
+    for rest, groups in block.separations:
         for place, (group, width) in enumerate(groups):
             i = group.start
             if group.stop - i > 1 or i >= k:
@@ -144,14 +152,11 @@ def one_pass_angles(block: OnePassBlock, k: int) -> np.ndarray:
 
 def separated(block: OnePassBlock) -> int:
     """Return the largest number of leading players whose eigenvalues are above all others."""
-    return max((groups[-1][0].stop for _, groups in _separations(block)), default=0)
+    return max((groups[-1][0].stop for _, groups in block.separations), default=0)
 
 
 def _separations(block: OnePassBlock) -> Iterator[tuple[float, list[tuple[slice, float]]]]:
-    """Iterate over numbers q of leading players whose eigenvalues are above all others.
-
-    Yields $b$, and groups of these players with disjoint enclosures, each with the half width of these.
-    """
+    """Iterate over the separations of a block."""
     s, residual = block.strengths, block.residuals
     coupling, level = block.coupling, block.level
     for count in range(1, len(s) + 1):

@@ -254,10 +254,10 @@ def _looked_once(stream: Stream, arrays: _Arrays) -> tuple[_Sums, np.ndarray] | 
         return None
     packed = np.asarray(_ahead.sums(arrays, stream.moments.weight))
     sums = _Sums.of_packed(packed, len(arrays.players), len(arrays.draws))
-    sizes, axes = eigh(sums.overlaps)
-    if not (sizes[0] > 1 - NEARLY and sizes[-1] < 1 + NEARLY):
+    overlaps = sums.overlaps
+    if not np.linalg.norm(overlaps - np.eye(len(overlaps))) < NEARLY:
         return None
-    return sums, _tilt(sizes, axes)
+    return sums, _tilt(overlaps @ whiten_nearly(overlaps))
 
 
 @quick_jit
@@ -298,12 +298,11 @@ def _orthonormal(arrays: _Arrays) -> tuple[np.ndarray | None, np.ndarray]:
     sizes, axes = eigh(overlaps)
     if not sizes[0] > 0.5 * sizes[-1]:
         return None, np.zeros(len(sizes))
-    return (axes / np.sqrt(sizes)) @ axes.T, _tilt(sizes, axes)
+    return (axes / np.sqrt(sizes)) @ axes.T, _tilt((axes * np.sqrt(sizes)) @ axes.T)
 
 
-def _tilt(sizes: np.ndarray, axes: np.ndarray) -> np.ndarray:
-    """Return the angles (K,) of players to orthonormal ones, from the eigenvalues of their overlaps."""
-    back = (axes * np.sqrt(sizes)) @ axes.T
+def _tilt(back: np.ndarray) -> np.ndarray:
+    """Return the angles (K,) of players to orthonormal ones, of which they are combinations `back` (K, K)."""
     along = np.diag(back)
     return np.arctan2(np.linalg.norm(back - np.diag(along), axis=1), along)
 
