@@ -4,7 +4,7 @@ Weights and pictures are random, which does not affect the speed. Measures the n
 collected, then the fit: pictures per second, memory at the beginning and after many batches, and the time that the
 1.28 million pictures of ImageNet would take.
 
-python -m benchmarks.gpu_activations [--batches 1000] [--probes 16]
+python -m benchmarks.gpu_activations [--batches 1000] [--probes 16] [--compile]
 """
 
 import argparse
@@ -67,13 +67,18 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--batches", type=int, default=1000)
     parser.add_argument("--probes", default="auto", help="number of probes, or auto")
+    parser.add_argument("--compile", action="store_true", help="compile the blocks of the network")
     options = parser.parse_args()
     versions = f"JAX {jax.__version__}, torch {torch.__version__}"
     print(f"{datetime.date.today()}, {torch.cuda.get_device_name()}, {versions}")
     torch.manual_seed(0)
     network = ResNet(RESNET200).cuda()
-    source = eg.activations(network, Pictures(options.batches), ["conv1", *block_names(RESNET200)])
-    print(f"ResNet-200 at {SIDE} x {SIDE}: {source.shape[1]:,} features in {source.dtype}")
+    layers = ["conv1", *block_names(RESNET200)]
+    source = eg.activations(network, Pictures(options.batches), layers, compile=options.compile)
+    print(
+        f"ResNet-200 at {SIDE} x {SIDE}{', compiled' if options.compile else ''}: {source.shape[1]:,} features "
+        f"in {source.dtype}"
+    )
     alone = network_alone(source, 60)
     print(
         f"network with its activations collected: {1e3 * alone:.1f} ms a batch, {ROWS / alone:.0f} pictures/s"

@@ -329,6 +329,9 @@ def test_invalid_loaders_are_refused():
 def test_invalid_networks_are_refused():
     assert "model is a list: give a torch Module" in error_of(activations, [1], BATCHES)
     assert "these options are for torch" in error_of(activations, network, BATCHES, device="cpu")
+    assert "compile=True is for torch modules: a JAX function is always compiled" in error_of(
+        activations, network, BATCHES, compile=True
+    )
     assert "cannot be traced by JAX" in error_of(activations, lambda x: np.tanh(x), BATCHES)
     assert "shape (6,) and dtype float32 for 2 rows" in error_of(
         activations, lambda x: x.sum(axis=0), BATCHES

@@ -85,6 +85,26 @@ def test_moved_weights_are_recorded_again() -> None:
     np.testing.assert_array_equal(after, rows_of(plain))
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of torch's own compiler
+@pytest.mark.filterwarnings("ignore:TensorFloat32:UserWarning")
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_compiled_modules_are_recorded_and_give_the_same_rows(dtype: str) -> None:
+    torch.manual_seed(0)
+    network = torch.nn.Sequential(Network(), torch.nn.Linear(40, 8)).cuda().eval()
+    given, options = pictures(), {"dtype": dtype, "layers": ["0", "1"]}
+    plain = rows_of(activations(network, given, **options))
+    source = activations(network, given, compile=True, **options)
+    tolerance = 1e-4 if dtype == "float32" else 0.05
+    for _ in range(2):
+        np.testing.assert_allclose(rows_of(source), plain, rtol=tolerance, atol=tolerance)
+    replay = source._network._replay
+    assert replay.refused is None
+    assert len(replay._graphs) == 3
+    assert [
+        name for name, one in source._network._model.named_modules() if "forward" in vars(one)
+    ] == ["0"]
+
+
 def test_batches_of_changing_sizes_are_cut_into_blocks() -> None:
     network, given = made(), [*pictures(200), *pictures(70, 7)]
     source = activations(network, given, dtype="float32")

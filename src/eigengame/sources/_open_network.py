@@ -31,6 +31,7 @@ def open_network(
     channels_last: Any = "auto",
     nonfinite: str = "raise",
     replay: bool = True,
+    compile: bool = False,
     name: str | None = None,
     by_layer: bool = False,
 ) -> tuple[Any, NetworkInputs, str]:
@@ -44,8 +45,14 @@ def open_network(
         raise SourceError(
             f"side={side!r}, but the given layers are {layers.side}: give side={layers.side!r}, or names of layers."
         )
-    if not isinstance(replay, bool):
-        raise SourceError(f"replay={replay!r}: give True or False.")
+    for option, value in (("replay", replay), ("compile", compile)):
+        if not isinstance(value, bool):
+            raise SourceError(f"{option}={value!r}: give True or False.")
+    if compile and options.rows != "inputs":
+        raise SourceError(
+            f"compile=True is for rows='inputs': with rows={options.rows!r} the number of positions may differ "
+            "between batches, and each number would be compiled; leave out compile."
+        )
     kind = "activations" if side == SIDES[0] else "layer inputs"
     name = name or f"{kind} of {getattr(model, '__name__', type(model).__name__)}"
     patterns, gathered = _patterns_of(layers), by_layer or options.rows != "inputs"
@@ -63,6 +70,7 @@ def open_network(
             channels_last=channels_last,
             nonfinite=nonfinite,
             replay=replay,
+            compile=compile,
             name=name,
             output=output,
             side=side,
@@ -78,6 +86,10 @@ def open_network(
         raise SourceError(
             f"device={device!r}, channels_last={channels_last!r}: these options are for torch modules; set the "
             "device of a JAX function by jax.default_device."
+        )
+    if compile:
+        raise SourceError(
+            "compile=True is for torch modules: a JAX function is always compiled, so leave out compile."
         )
     if output is not None:
         raise SourceError(

@@ -39,6 +39,7 @@ def activations(
     channels_last: bool | Literal["auto"] = "auto",
     nonfinite: Literal["raise", "skip", "zero"] = "raise",
     replay: bool = True,
+    compile: bool = False,
     name: str | None = None,
 ) -> ActivationsSource:
     r"""Return the activations of a network as a source: one row per input or position, layers side by side.
@@ -111,6 +112,10 @@ def activations(
         Whether the forward pass of a torch network on a GPU is recorded and replayed (a CUDA graph) for
         batches of one shape. This saves the launch time of networks with many layers. A network that cannot
         be recorded runs normally. Give False if the Python code of the forward pass depends on the batch.
+    compile : bool
+        Whether modules of a copy of a torch network are compiled (`torch.compile`), for ``rows="inputs"``. This
+        fuses norms, activations and additions, and takes seconds to minutes once. The largest modules that do not
+        contain a module of `layers` are compiled: choose blocks, not their parts. Outputs differ by rounding.
     name : str, optional
         Name for messages.
 
@@ -143,6 +148,7 @@ def activations(
         channels_last=channels_last,
         nonfinite=nonfinite,
         replay=replay,
+        compile=compile,
         name=name,
     )
     if rows == "inputs":

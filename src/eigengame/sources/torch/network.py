@@ -18,6 +18,7 @@ from eigengame.sources._layer_patterns import match_all
 from eigengame.sources._layers import SIDES, Layers
 from eigengame.sources._network_digest import digest_of_module
 from eigengame.sources._network_inputs import map_arrays, row_count, slice_rows
+from eigengame.sources.torch.compiled_modules import CompiledModules
 from eigengame.sources.torch.cuda_graph import GraphReplay
 from eigengame.sources.torch.layer_hooks import LayerHandler, layer_hooks
 from eigengame.sources.torch.layer_outputs import BufferWriter, ShapeRecorder
@@ -32,7 +33,7 @@ from eigengame.sources.torch.working_copy import (
     use_channels_last,
     working_copy,
 )
-from eigengame.sources.torch.wrappers import unwrapped
+from eigengame.sources.torch.wrappers import refuse_compiled_parts, unwrapped
 
 LIST_NAMES = "[name for name, _ in model.named_modules()]"
 """Expression that lists the modules of a network, for messages."""
@@ -47,7 +48,7 @@ class TorchNetwork:
         Never changed: hooks and evaluation mode are active only during a forward pass.
     patterns : sequence of str, or None
         Names or patterns of modules; None for the blocks, see `blocks_of`.
-    dtype, device, channels_last, nonfinite, replay, name, output, side, network_dtype
+    dtype, device, channels_last, nonfinite, replay, name, output, side, network_dtype, compile
         As in `activations`.
 
     Attributes
@@ -70,12 +71,17 @@ class TorchNetwork:
         output: OutputChoice = None,
         side: str = SIDES[0],
         network_dtype: Any = "auto",
+        compile: bool = False,
     ) -> None:
         self.name, self._nonfinite, self._replay_enabled = name, nonfinite, replay
         self.choice = TensorChoice(name, output, side)
         self._origin: Any = None
         self._given_origin: np.ndarray | None = None
-        model, self._compiled = unwrapped(model, name)
+        model, given_compiled = unwrapped(model, name)
+        if compile:
+            refuse_compiled_parts(model, name)
+        # Programs of the user do not call hooks, and are not run.
+        self._has_programs = given_compiled or compile
         self.device = device_of(model, device, name)
         precision = dtype_name(dtype, self.device)
         self.dtype = jnp.dtype(precision)
@@ -84,7 +90,9 @@ class TorchNetwork:
         # A network whose weights have this precision already runs as it is.
         self._half = precision if precision in HALVES and not is_in(model, precision) else None
         self._channels_last = use_channels_last(channels_last, precision, self.device)
-        self._model = working_copy(model, name, precision, self.device, self._channels_last)
+        self._model = working_copy(
+            model, name, precision, self.device, self._channels_last, compile
+        )
         modules = dict(self._model.named_modules(remove_duplicate=False))
         del modules[""]
         wanted = (
@@ -99,6 +107,7 @@ class TorchNetwork:
         for names in self._matches.values():
             for one in names:
                 self._hooked.setdefault(modules[one], one)
+        self._compiled = CompiledModules(self._model, self._hooked, name) if compile else None
         self._buffers: list[Any] = []
         self._weight_pointers: tuple[int, ...] = ()
         self._replay = GraphReplay(False)
@@ -107,6 +116,8 @@ class TorchNetwork:
 
     def find_layers(self, first: Any) -> Layers:
         """Return the layers in the order in which they run, from a forward pass of two rows."""
+        if self._compiled is not None:
+            self._compiled.expect(first)
         recorder = ShapeRecorder(self.choice, min(2, row_count(first, self.name)))
         self.run(slice_rows(first, 0, 2), recorder)
         self.refuse_unless_run(recorder.runs)
@@ -163,11 +174,13 @@ class TorchNetwork:
                 part, valid = (
                     one[filled : filled + end - begin] for one in (buffers[number], flags)
                 )
-                fill = partial(self._fill, part, valid, row)
+                given = slice_rows(inputs, begin, end)
+                compiled = self._compiled is not None and self._compiled.accept(given, size)
+                fill = partial(self._fill, part, valid, row, compiled)
                 if end - begin == size:
-                    self._replay(number, slice_rows(inputs, begin, end), fill)
+                    self._replay(number, given, fill)
                 else:
-                    fill(slice_rows(inputs, begin, end))
+                    fill(given)
                 filled, row, begin = filled + end - begin, row + end - begin, end
                 if filled == size:
                     yield self._to_block(buffers[number], flags)
@@ -188,12 +201,12 @@ class TorchNetwork:
             else torch.from_numpy(np.asarray(origin, np.float32)).to(self.device)
         )
 
-    def _fill(self, rows: Any, valid: Any, row: int, inputs: Any) -> None:
+    def _fill(self, rows: Any, valid: Any, row: int, compiled: bool, inputs: Any) -> None:
         """Write the outputs for some inputs into rows of a buffer; the first is row `row` of the source."""
         writer = BufferWriter(
             self.choice, self.layers, rows, valid, row, self._nonfinite, self._origin
         )
-        self._forward(inputs, writer)
+        self._forward(inputs, writer, compiled)
         writer.finish()
 
     def _to_block(self, rows: Any, flags: Any) -> Block:
@@ -203,10 +216,11 @@ class TorchNetwork:
             return Block(values)
         return Block(values, flags.cpu().numpy().astype(float))
 
-    def _forward(self, inputs: Any, handler: LayerHandler) -> None:
-        """Run the network and call `handler` on the output, or the arguments, of each layer."""
+    def _forward(self, inputs: Any, handler: LayerHandler, compiled: bool = False) -> None:
+        """Run the network, compiled or not, and call `handler` on the output, or the arguments, of each layer."""
         import torch
 
+        programs = self._compiled if compiled else None
         precision: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
         if self._half is not None:
             precision = torch.autocast(self.device.type, getattr(torch, self._half))
@@ -214,7 +228,7 @@ class TorchNetwork:
             with (
                 torch.inference_mode(),
                 precision,
-                eager(self._compiled),
+                programs.enabled() if programs else eager(self._has_programs),
                 cudnn_benchmark(),
                 evaluation_mode(self._model),
                 layer_hooks(self._hooked, handler, self.choice.side),
@@ -231,6 +245,8 @@ class TorchNetwork:
                 "leave more memory to torch by XLA_PYTHON_CLIENT_MEM_FRACTION (0.75 if not set)."
             ) from None
         except Exception as error:
+            if programs:
+                programs.refuse_compiler_error(error)
             shapes = map_arrays(inputs, lambda array: f"{tuple(array.shape)} {array.dtype}")
             error.add_note(f"while {self.name} ran on {shapes}")
             raise
@@ -288,13 +304,14 @@ class TorchNetwork:
         """Return a digest of the first numbers of every weight, the policy for non-finite values, and the choice.
 
         Without a side rows are outputs, and without `output` they are chosen by convention, as in earlier versions.
+        The rows of compiled modules differ by rounding, so that a run without them is not resumed with them.
         """
         digest = hashlib.sha256()
         for name, tensor in self._model.state_dict().items():
             few = tensor.detach().flatten()[:4].double().cpu().numpy()
             digest.update(f"{name} {tuple(tensor.shape)}".encode() + few.tobytes())
         about = {"weights": digest.hexdigest()[:16], "nonfinite": self._nonfinite}
-        return about | self.choice.facts()
+        return about | self.choice.facts() | ({"compile": True} if self._compiled else {})
 
     def digest(self) -> str | None:
         """Return a digest of the network that runs."""

@@ -69,25 +69,28 @@ def use_channels_last(option: Any, dtype: str, device: Any) -> bool:
     return option
 
 
-def working_copy(model: Any, name: str, dtype: str, device: Any, channels_last: bool) -> Any:
+def working_copy(
+    model: Any, name: str, dtype: str, device: Any, channels_last: bool, compiled: bool = False
+) -> Any:
     """Return the network to run: the given one if nothing has to change, else a copy.
 
     In half precision only convolutions and linear layers are converted. Autocast converts between them and
-    the other layers, for example norms, which keep their precision.
+    the other layers, for example norms, which keep their precision. A network that will be `compiled` is copied.
     """
     import torch
 
     moved = any(one.device != device for one in model.parameters())
     half = dtype in HALVES and not is_in(model, dtype)
     channels_last = channels_last and any(one.dim() == 4 for one in model.parameters())
-    if not (half or channels_last or moved):
+    if not (half or channels_last or moved or compiled):
         return model
     try:
         own = copy.deepcopy(model).to(device).eval()
     except Exception as error:  # a module may contain anything
         raise SourceError(
-            f"{name} cannot be copied ({error}), and only a copy can be converted to {dtype} on {device}: give "
-            'dtype="float32", channels_last=False and no device to run the network without a copy.'
+            f"{name} cannot be copied ({error}), and only a copy can be converted to {dtype} on {device}"
+            f'{", or compiled" if compiled else ""}: give dtype="float32", channels_last=False and no device'
+            f"{' or compile' if compiled else ''} to run the network without a copy."
         ) from None
     if half:
         converted = (torch.nn.Linear, torch.nn.modules.conv._ConvNd)

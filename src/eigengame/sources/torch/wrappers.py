@@ -32,6 +32,21 @@ def unwrapped(model: Any, name: str) -> tuple[Any, bool]:
     )
 
 
+def refuse_compiled_parts(model: Any, name: str) -> None:
+    """Raise SourceError if modules of a network are compiled, and are to be compiled again in a copy.
+
+    Modules compiled by their method `compile` are not refused, because a copy of them is not compiled.
+    """
+    for part, module in model.named_modules():
+        compiled = hasattr(module.forward, "get_compiler_config")
+        compiled = compiled and next(module.children(), None) is not None
+        if compiled or type(module).__name__ == "OptimizedModule":
+            raise SourceError(
+                f"compile=True: {f'module {part!r} of ' if part else ''}{name} is compiled already: give the "
+                "network without torch.compile on its modules, or leave out compile."
+            )
+
+
 def _refuse_sharded(model: Any, name: str) -> None:
     """Raise SourceError if no process has all weights of a network."""
     sharded = any(type(one).__name__ == "FullyShardedDataParallel" for one in model.modules())
