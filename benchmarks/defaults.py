@@ -13,6 +13,7 @@ import gzip
 import math
 import os
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import jax
@@ -21,7 +22,7 @@ import numpy as np
 import eigengame as eg
 from eigengame.solver.passes.passes import SourcePasses
 from eigengame.solver.rows.batches import Batches
-from eigengame.solver.streams import streaming
+from eigengame.solver.streams import batch_step
 from eigengame.sources import as_source
 
 K, D, N = 16, 784, 20_000
@@ -77,8 +78,9 @@ def main() -> None:
             cells = []
             for extra, rounds in CHOICES:
                 game = eg.algorithms.Remembered(extra=extra, rounds=rounds, center=True)
-                begun = streaming.begin(game, K, x.shape[1], np.float32, 0)
-                seen = streaming.one_pass(game, SourcePasses(feed), begun)
+                begun = batch_step.begin(game, K, x.shape[1], np.float32, 0)
+                step = partial(batch_step.take, game)
+                seen = SourcePasses(feed).fold(step, begun, task="remembered")
                 players = seen.state.memory.players[:K]
                 errors = eg.metrics.angular_error(np.asarray(players, np.float64), truth)
                 cells.append(f"{errors.max():.3f} / {eg.metrics.streak_of(errors, math.pi / 32)}")

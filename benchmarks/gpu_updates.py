@@ -27,7 +27,8 @@ from eigengame.metrics import angular_error
 from eigengame.sharding.placement import ONE_DEVICE
 from eigengame.solver.planning.plan import CARRIED
 from eigengame.solver.refinement.products import _accumulate
-from eigengame.solver.streams.streaming import MODES, step_with_overlaps
+from eigengame.solver.streams.carried_overlaps import step_with_overlaps
+from eigengame.solver.streams.streaming import MODES
 
 ROWS, PROBES = 128, 16
 FEATURES = 20_371_456

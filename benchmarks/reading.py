@@ -35,7 +35,7 @@ import json, sys, threading, time
 import jax, numpy as np
 from threadpoolctl import threadpool_limits
 from eigengame import EigenGamePCA, as_source
-from eigengame.solver.streams import streaming
+from eigengame.solver.streams import batch_step
 from eigengame.solver.rows.batches import Batches
 
 path, k, batch = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
@@ -72,10 +72,10 @@ def read():
 def compute():
     game = pca._result.options.game()
     rows = Batches(source, batch, dtype).first()
-    now = streaming.begin(game, k, d, dtype, 0)
+    now = batch_step.begin(game, k, d, dtype, 0)
     with threadpool_limits(1, user_api="blas"):
         for _ in range(-(-n // batch)):
-            now, before = streaming.take(game, now, rows, batch), now
+            now, before = batch_step.take(game, now, rows, batch), now
             jax.block_until_ready(before.state.step)
         jax.block_until_ready(now.state)
 

@@ -122,7 +122,7 @@ def _work(
     from eigengame.algorithms import Remembered
     from eigengame.sharding.cost import bytes_exchanged
     from eigengame.sharding.placement import choose_placement
-    from eigengame.solver.streams.streaming import begin
+    from eigengame.solver.streams.batch_step import begin
 
     place = choose_placement({axis: count})
     game = Remembered(space="score", center=True)

@@ -26,7 +26,7 @@ from benchmarks.gemm import gemm_rate
 from eigengame.algorithms import Remembered
 from eigengame.game.rows import DenseRows
 from eigengame.sharding.placement import ONE_DEVICE
-from eigengame.solver.streams import streaming
+from eigengame.solver.streams import batch_step
 
 SHAPES = ((60000, 784, 1024, 16), (100000, 4096, 1024, 32))
 """Rows, columns, rows of a batch and components."""
@@ -50,16 +50,16 @@ def measure(d: int, m: int, k: int) -> tuple[Share, int]:
     rows = DenseRows(jax.device_put(values), jax.device_put(np.ones(m, np.float32)))
     # Small eigenproblems on one thread, as in a fit.
     with threadpool_limits(1, user_api="blas"), tempfile.TemporaryDirectory() as folder:
-        now = streaming.begin(game, k, d, np.float32, 0)
+        now = batch_step.begin(game, k, d, np.float32, 0)
         for _ in range(5):
-            now = streaming.take(game, now, rows, m)
+            now = batch_step.take(game, now, rows, m)
         jax.block_until_ready(now.state)
-        step = streaming._step.lower(game, ONE_DEVICE, rows, now.state, now.moments, now.probes)
+        step = batch_step.step.lower(game, ONE_DEVICE, rows, now.state, now.moments, now.probes)
         program = step.compile().as_text()
         with jax.profiler.trace(folder, create_perfetto_trace=False):
             began = time.perf_counter()
             for _ in range(UPDATES):
-                now = streaming.take(game, now, rows, m)
+                now = batch_step.take(game, now, rows, m)
                 jax.block_until_ready(now.state)
             seconds = time.perf_counter() - began
         events = read_events(Path(folder))

@@ -24,7 +24,7 @@ from eigengame.solver.exact.scatter import accumulate_scatter
 from eigengame.solver.planning.options import Options
 from eigengame.solver.planning.problem import Problem
 from eigengame.solver.rows.frame import Frame
-from eigengame.solver.streams import streaming
+from eigengame.solver.streams import batch_step
 from eigengame.sources import SourceError
 from eigengame.sources.npy import open_npy
 from tests.game_pca import game_pca
@@ -180,8 +180,8 @@ def passes_over(blocks):
 def told():
     """Return what each of eight blocks tells of its game, with its rows."""
     passes = passes_over(BLOCKS)
-    begun = streaming.begin(PLAIN, K, D, np.float64, 0)
-    step = partial(streaming.take, PLAIN)
+    begun = batch_step.begin(PLAIN, K, D, np.float64, 0)
+    step = partial(batch_step.take, PLAIN)
     fold = PartitionFold.of(passes.batches, passes.partitions, PLAIN, step, begun)
     return [fold_partition(fold, block, i, Frame(), None) for i, block in enumerate(np.split(X, 8))]
 

@@ -19,9 +19,9 @@ from eigengame.game.rows import DenseRows
 from eigengame.linalg.quick_jit import quick_jit
 from eigengame.sharding.placement import ONE_DEVICE
 from eigengame.solver.rows.moments import Moments, batch_moments, merge_moments, no_moments
+from eigengame.solver.streams.batch_step import begin, play_batch
 from eigengame.solver.streams.probe_sums import ProbeSums, add_batch, no_sums
 from eigengame.solver.streams.stream import Stream
-from eigengame.solver.streams.streaming import begin, play_batch
 
 CHUNK = 2048
 """Rows of a product on a GPU: longer sums in float32 have larger errors."""

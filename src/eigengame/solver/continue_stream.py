@@ -16,7 +16,8 @@ from eigengame.solver.results.result import Result, result_of, stream_frame, str
 from eigengame.solver.rows.row_counts import refuse_unless_counted, warn_if_rounded_away
 from eigengame.solver.solve import found_in_stream
 from eigengame.solver.streams import stream as streams
-from eigengame.solver.streams.streaming import begin, one_pass
+from eigengame.solver.streams.batch_step import begin
+from eigengame.solver.streams.streaming import one_pass
 
 RAGGED = 1024
 """Rows of a batch if their number is not known."""

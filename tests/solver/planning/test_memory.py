@@ -18,7 +18,7 @@ from eigengame.solver.planning.make_plan import make_plan
 from eigengame.solver.planning.memory import certificate_rows, estimate_memory, refuse_unless_fits
 from eigengame.solver.planning.options import REFINED_PROBES, Options
 from eigengame.solver.planning.problem import Problem
-from eigengame.solver.streams import streaming
+from eigengame.solver.streams import batch_step
 from eigengame.solver.streams.one_pass import one_pass_certificate
 from tests.game_pca import game_pca
 
@@ -51,9 +51,9 @@ def fitted(rows, **options):
 def test_probes_on_the_device_take_what_is_counted():
     game, sizes = Remembered(extra=PLAYERS - K, rounds=1), []
     for count in (0, 32):
-        begun = streaming.begin(game, K, D, np.float32, 0, ONE_DEVICE, count)
+        begun = batch_step.begin(game, K, D, np.float32, 0, ONE_DEVICE, count)
         batch = DenseRows(jnp.zeros((64, D), jnp.float32))
-        step = streaming._step.lower(
+        step = batch_step.step.lower(
             game, ONE_DEVICE, batch, begun.state, begun.moments, begun.probes
         )
         found = step.compile().memory_analysis()

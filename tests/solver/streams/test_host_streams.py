@@ -12,7 +12,7 @@ from eigengame.metrics import angular_error, true_components
 from eigengame.solver.passes import host_arrays
 from eigengame.solver.planning import batch_size, make_plan
 from eigengame.solver.rows import batches
-from eigengame.solver.streams import streaming
+from eigengame.solver.streams import batch_step, streaming
 
 N, D, K = 403, 40, 3
 ONE_PASS = {"algorithm": "remembered", "passes": 1, "tol": None, "random_state": 0}
@@ -183,7 +183,7 @@ def test_nothing_is_compiled_for_little_data(monkeypatch):
         raise AssertionError("a program was compiled")
 
     monkeypatch.setattr(jax.stages.Lowered, "compile", refuse)
-    monkeypatch.setattr(streaming, "_step", refuse)
+    monkeypatch.setattr(batch_step, "step", refuse)
     # Lengths that no other test has.
     pca = EigenGamePCA(K, random_state=0, dtype="float32").partial_fit(values[:97])
     pca.partial_fit(values[97:230])

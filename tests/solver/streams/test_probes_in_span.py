@@ -12,7 +12,7 @@ from eigengame.game.rows import DenseRows
 from eigengame.linalg import wide
 from eigengame.linalg.kernels import gram_space, passes
 from eigengame.solver.planning.plan import CARRIED
-from eigengame.solver.streams import streaming
+from eigengame.solver.streams import carried_overlaps
 from eigengame.solver.streams.probe_products import probe_error
 from eigengame.solver.streams.streaming import MODES
 
@@ -43,13 +43,13 @@ def batches(mean, count=4):
 
 def played(rows, center, monkeypatch=None):
     if monkeypatch is not None:
-        monkeypatch.setattr(streaming, "fits", lambda *_: False)
-    streaming.step_with_overlaps.clear_cache()
+        monkeypatch.setattr(carried_overlaps, "fits", lambda *_: False)
+    carried_overlaps.step_with_overlaps.clear_cache()
     game, mode = Remembered(extra=0, center=center), MODES[CARRIED]
-    stream = mode.begin(game, K, D, np.float32, 0, streaming.ONE_DEVICE, PROBES)
+    stream = mode.begin(game, K, D, np.float32, 0, carried_overlaps.ONE_DEVICE, PROBES)
     for batch in rows:
         stream = mode.take(game, stream, batch, int(np.count_nonzero(batch.roots)))
-    streaming.step_with_overlaps.clear_cache()
+    carried_overlaps.step_with_overlaps.clear_cache()
     return stream
 
 
