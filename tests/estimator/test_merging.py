@@ -156,7 +156,9 @@ def test_a_merged_estimator_counts_rows_and_passes_saves_and_certifies(tmp_path)
         pass
 
     x, y = rows(), rows(1)
-    refined = Mine(K, tol=1e-3, algorithm="remembered", random_state=0).fit(frame(x))
+    refined = Mine(K, tol=1e-6, extra=1, algorithm="remembered", batch_size=32, random_state=0).fit(
+        frame(x)
+    )
     assert refined.n_passes_ > 1
     merged = refined.merge(game_pca(K, random_state=1).fit(frame(y, REVERSED)))
     assert type(merged) is Mine

@@ -114,7 +114,7 @@ def test_a_small_fit_in_float64_continues_in_float64(tmp_path):
 
 
 def test_rows_are_counted_and_a_stream_is_one_pass():
-    pca = game_pca(K, tol=1e-3, random_state=0).fit(rows())
+    pca = game_pca(K, tol=1e-6, extra=1, batch_size=32, random_state=0).fit(rows())
     assert pca.n_passes_ > 1
     pca.partial_fit(rows(1)).partial_fit(rows(2, n=7))
     assert pca.n_samples_seen_ == 2 * N + 7

@@ -80,7 +80,8 @@ class EigenGamePCA(CallbackSupport, FittedPCA):
         and 32 for several, but from 16 to 32 for dense arrays in memory (three quarters of the components), and
         16 for Lanczos' method. Refinement (`tol`, `passes`) and `certify` use 32 if the first pass had none.
     passes : int or "auto"
-        Largest number of passes over the data. With more than one, components are refined and measured on all rows.
+        Largest number of passes over the data. With more than one, components are refined and measured on all rows,
+        unless the first pass already certifies all of them within `tol`.
         "auto" is 16 with ``tol="auto"``, 30 with a number for `tol`, and 1 with ``tol=None``; one more pass is made
         where an exact solution is needed and possible. Data that can be read once takes one pass.
     tol : float, "auto" or None

@@ -97,7 +97,7 @@ def test_certify_of_a_fit_that_forgets_measures_the_weighted_problem():
 )
 def test_refining_a_fit_that_forgets_is_refused_where_weights_cannot_be_known(data, words):
     with pytest.raises(ValueError, match=words):
-        game_pca(K, forget=FORGET, tol=1e-3, random_state=0).fit(data())
+        game_pca(K, forget=FORGET, tol=1e-6, batch_size=64, random_state=0).fit(data())
 
 
 def test_certify_of_a_fit_that_forgets_is_refused_where_weights_cannot_be_known():

@@ -249,3 +249,56 @@ def test_products_of_probes_with_wide_rows_are_within_their_errors(sign):
     assert (np.linalg.norm(off @ players.T, axis=0) <= found.along).all()
     # The bound allows for much more than what happens, but for less than half of the products themselves.
     assert found.error < 0.5 * np.linalg.norm((draws @ wide.T) @ wide)
+
+
+# ---------------------------------------------------------------- fits that end after one pass
+
+
+def decaying(seed, n=3000, d=60):
+    """Rows in float32 whose variances decrease by a factor of three from component to component."""
+    spectrum = 3.0 ** -np.arange(d) + 1e-6
+    stream, _ = testing.stream_with(spectrum, n, 1, seed=seed)
+    return next(stream).astype(np.float32)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    "options", [{}, {"center": False}, {"forget": 0.9995}, {"dtype": "float32"}]
+)
+def test_a_fit_ends_after_one_pass_that_certifies_everything(seed, options):
+    rows = decaying(seed)
+    pca = fitted(rows, tol=0.05, passes=5, **options)
+    assert pca.n_passes_ == 1
+    assert pca.outcome_.converged
+    assert pca.certificate_.kind == "certified"
+    weights = options.get("forget", 1) ** np.arange(len(rows) - 1, -1, -1.0)
+    matrix = scatter(rows.astype(np.float64), weights, options.get("center", True))
+    assert (true_angles(pca, matrix) <= pca.certificate_.angle).all()
+    assert pca.certificate_.angle.max() <= 0.05
+
+
+def test_a_fit_goes_on_if_one_component_is_not_certified_in_the_first_pass():
+    # The last two components have close variances.
+    stream, _ = testing.stream_with(np.r_[9, 5, 3, 1.02, 1, np.full(55, 1e-3)], 3000, 1, seed=0)
+    rows = next(stream).astype(np.float32)
+    assert fitted(rows[:, :], tol=0.05, passes=1).certificate_.angle[:3].max() <= 0.05
+    pca = fitted(rows, tol=1e-4, passes=8)
+    assert pca.n_passes_ > 1
+    assert pca.outcome_.converged
+    assert (true_angles(pca, scatter(rows.astype(np.float64))) <= pca.certificate_.angle).all()
+
+
+def test_a_fit_without_probes_or_with_a_tight_tolerance_makes_more_passes():
+    rows = decaying(0)
+    assert fitted(rows, tol=0.05, passes=5, probes=0).n_passes_ == 2
+    assert fitted(rows, tol=0.05, passes=5, extra=2).n_passes_ == 1
+    assert fitted(rows, tol=1e-4, passes=5, extra=2).n_passes_ > 1
+
+
+def test_the_check_after_the_first_pass_takes_a_part_of_the_risk(monkeypatch):
+    """Its bounds are larger than those of a fit that makes one pass only."""
+    rows = decaying(1)
+    once, checked = fitted(rows, passes=1), fitted(rows, tol=0.05, passes=5)
+    np.testing.assert_array_equal(once.components_, checked.components_)
+    assert checked.n_passes_ == 1
+    assert (checked.certificate_.angle > once.certificate_.angle).all()

@@ -23,6 +23,11 @@ PROBES_RISK = RISK - START_RISK - EXACT_RISK - 2 * ROUNDING_RISK
 """The part of it that is left to the probes of a game."""
 
 
+FIRST_RISK = PROBES_RISK / 4
+"""The part of that which is left to the first pass of a fit that may make more: it ends if that pass certifies
+everything."""
+
+
 def share_of_risk(look: int) -> float:
-    """Return the risk of one draw of probes: 1/2, 1/6, 1/12, ... of what is left to them, which add up to it."""
-    return PROBES_RISK / (look * (look + 1))
+    """Return the risk of one draw of probes: 1/2, 1/6, 1/12, ... of what is left to later passes, all together."""
+    return (PROBES_RISK - FIRST_RISK) / (look * (look + 1))

@@ -191,7 +191,7 @@ def certifiable(stream: Stream) -> bool:
     return stream.probes is not None and stream.rows > 0
 
 
-def one_pass_certificate(stream: Stream, scale: float) -> Certificate:
+def one_pass_certificate(stream: Stream, scale: float, risk: float = PROBES_RISK) -> Certificate:
     """Return the certificate of the components of a stream with probes.
 
     Parameters
@@ -200,8 +200,10 @@ def one_pass_certificate(stream: Stream, scale: float) -> Certificate:
         On one device.
     scale : float
         Divisor of M for a covariance.
+    risk : float
+        Probability that the bounds of the probes do not hold.
     """
-    k, (block, tilt) = stream.k, one_pass_block(stream)
+    k, (block, tilt) = stream.k, one_pass_block(stream, risk)
     tilt, strengths = tilt[:k], block.strengths
     residual, level = block.residuals, block.level
     angle = np.minimum(one_pass_angles(block, k) + tilt, math.pi / 2)
@@ -227,9 +229,11 @@ def one_pass_certificate(stream: Stream, scale: float) -> Certificate:
     )
 
 
-def certificate_of(stream: Stream, scale: float) -> Certificate:
+def certificate_of(stream: Stream, scale: float, risk: float = PROBES_RISK) -> Certificate:
     """Return the certificate of one pass; without probes an estimate."""
-    return one_pass_certificate(stream, scale) if certifiable(stream) else estimate(stream, scale)
+    if not certifiable(stream):
+        return estimate(stream, scale)
+    return one_pass_certificate(stream, scale, risk)
 
 
 def figures(stream: Stream) -> dict[str, float]:
@@ -245,7 +249,7 @@ def figures(stream: Stream) -> dict[str, float]:
     return {"variance": share, "streak": float(streak_of(angles))}
 
 
-def one_pass_block(stream: Stream) -> tuple[OnePassBlock, np.ndarray]:
+def one_pass_block(stream: Stream, risk: float = PROBES_RISK) -> tuple[OnePassBlock, np.ndarray]:
     """Return what the probes of a stream show of its players, and the angles (K,) of these to orthonormal ones."""
     memory, found = stream.state.memory, probe_products(stream)
     strengths = gather(memory.strengths).astype(np.float64)
@@ -256,7 +260,7 @@ def one_pass_block(stream: Stream) -> tuple[OnePassBlock, np.ndarray]:
         found.outside,
         found.error,
         found.shares,
-        PROBES_RISK,
+        risk,
         whole=memory.players.shape[0] == memory.players.shape[1],
     )
     return block, found.tilt
