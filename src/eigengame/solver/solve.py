@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from eigengame.sharding.gather import gather
-from eigengame.solver.certificates.risk import FIRST_RISK, PROBES_RISK
+from eigengame.solver.certificates.certificate import Certificate
+from eigengame.solver.certificates.risk import FIRST_RISK
 from eigengame.solver.exact.covariance import solve_covariance
 from eigengame.solver.exact.row_gram import solve_row_gram
 from eigengame.solver.lanczos.dense_problem import dense_problem
@@ -43,7 +44,12 @@ from eigengame.solver.rows.moments import Moments
 from eigengame.solver.rows.row_counts import refuse_unless_counted, refuse_unless_enough
 from eigengame.solver.stepwise import solve_stepwise
 from eigengame.solver.streams import stream as streams
-from eigengame.solver.streams.one_pass import certifiable, certificate_of, probe_images
+from eigengame.solver.streams.one_pass import (
+    certifiable,
+    certificate_of,
+    one_pass_certificate,
+    probe_images,
+)
 from eigengame.solver.streams.stream import Stream
 from eigengame.solver.streams.streaming import stream_pass
 
@@ -124,10 +130,8 @@ def _solve_refined(plan: Plan, passes: Passes) -> Found:
     refuse_unless_counted(passes.source.name, stream.rows, stream.moments.weight, 2)
     if passes.stopped or plan.options.passes == 1:
         return _after_one_pass(plan, passes, begun)
-    if plan.options.tol is not None and begun.route == REMEMBERED and certifiable(stream):
-        found = _found_in_first_pass(plan, passes, begun, FIRST_RISK)
-        if found.outcome.converged:
-            return found
+    if (found := _certified_in_first_pass(plan, passes, begun)) is not None:
+        return found
     if begun.route == REMEMBERED and _seems_flat(plan, passes, stream):
         if plan.fallback is not None:
             return _after_one_pass(plan, passes, begun)
@@ -168,18 +172,27 @@ def _after_one_pass(plan: Plan, passes: Passes, begun: _Begun) -> Found:
 
     Data that can be read again may have one pass only because memory is short.
     """
-    found = _found_in_first_pass(plan, passes, begun, PROBES_RISK)
+    stream = streams.gathered(begun.stream, passes.source.shape[1], passes.placement)
+    found = found_in_stream(stream, plan.options, Status.STOPPED if passes.stopped else None)
+    outcome = replace(found.outcome, route=begun.route, passes=passes.record.made)
+    found = replace(found, outcome=outcome)
     again = plan.fallback is not None and not (passes.stopped or found.outcome.converged)
     return _solved_exactly(plan, passes, found) if again else found
 
 
-def _found_in_first_pass(plan: Plan, passes: Passes, begun: _Begun, risk: float) -> Found:
-    """Return what the first pass found, with a certificate that does not hold with this probability."""
+def _certified_in_first_pass(plan: Plan, passes: Passes, begun: _Begun) -> Found | None:
+    """Return what the first pass found if that certifies every component within the tolerance; else None."""
+    options = plan.options
+    if options.tol is None or begun.route != REMEMBERED or not certifiable(begun.stream):
+        return None
     stream = streams.gathered(begun.stream, passes.source.shape[1], passes.placement)
-    status = Status.STOPPED if passes.stopped else None
-    found = found_in_stream(stream, plan.options, status, risk)
-    outcome = replace(found.outcome, route=begun.route, passes=passes.record.made)
-    return replace(found, outcome=outcome)
+    certified = one_pass_certificate(
+        stream, scale_of(stream.moments, stream.rows, options), FIRST_RISK
+    )
+    status = _converged(stream, certified, options)
+    if status is None:
+        return None
+    return _found_with(stream, certified, Outcome(status, begun.route, passes.record.made))
 
 
 def _refined(plan: Plan, passes: Passes, begun: _Begun) -> Found:
@@ -284,25 +297,31 @@ def _solved_exactly(plan: Plan, passes: Passes, before: Found) -> Found:
     return replace(found, outcome=outcome, stream=before.stream)
 
 
-def found_in_stream(
-    stream: Stream, options: Options, status: Status | None = None, risk: float = PROBES_RISK
-) -> Found:
+def found_in_stream(stream: Stream, options: Options, status: Status | None = None) -> Found:
     """Return what a remembered game holds after one pass, or so far.
 
-    `status` is by default that of its certificate and the tolerance of the options. `risk` is the probability that
-    the bounds of the probes do not hold.
+    `status` is by default that of its certificate and the tolerance of the options.
     """
-    memory = stream.state.memory
-    scale = scale_of(stream.moments, stream.rows, options)
-    found = certificate_of(stream, scale, risk)
+    certified = certificate_of(stream, scale_of(stream.moments, stream.rows, options))
     if status is None:
-        determined = rank_bound(stream.rows, memory.players.shape[1], options)
-        status = converged_status(found, options.tol, determined) or Status.STREAM_ENDED
+        status = _converged(stream, certified, options) or Status.STREAM_ENDED
+    return _found_with(stream, certified, Outcome(status, REMEMBERED, 1))
+
+
+def _converged(stream: Stream, certified: Certificate, options: Options) -> Status | None:
+    """Return the status of a stream whose certificate meets the tolerance; else None."""
+    determined = rank_bound(stream.rows, stream.state.memory.players.shape[1], options)
+    return converged_status(certified, options.tol, determined)
+
+
+def _found_with(stream: Stream, certified: Certificate, outcome: Outcome) -> Found:
+    """Return the components of a stream with their certificate."""
+    memory = stream.state.memory
     return Found(
         players=gather(memory.players),
         values=np.asarray(memory.strengths, np.float64)[: stream.k],
-        certificate=found,
-        outcome=Outcome(status, REMEMBERED, 1),
+        certificate=certified,
+        outcome=outcome,
         moments=stream.moments,
         rows=stream.rows,
         stream=stream,

@@ -69,10 +69,14 @@ def test_sums_that_were_begun_are_those_of_their_stream_only(there):
     # A stream that has taken further rows has other arrays, although some are the same.
     begin_products(one)
     scaled = one._replace(moments=one.moments._replace(weight=one.moments.weight * 2))
-    assert module._ahead.inputs
+    packed = module._ahead.packed
     looked = module._looked_once(scaled, module._Arrays.of(scaled))
     assert looked is not None
-    assert not module._ahead.inputs
+    assert module._ahead.packed is not packed
+    # A second look at the same arrays takes the same sums.
+    packed = module._ahead.packed
+    assert module._looked_once(scaled, module._Arrays.of(scaled)) is not None
+    assert module._ahead.packed is packed
 
 
 def test_players_far_from_orthonormal_are_made_so_on_another_way(there):

@@ -229,11 +229,9 @@ def one_pass_certificate(stream: Stream, scale: float, risk: float = PROBES_RISK
     )
 
 
-def certificate_of(stream: Stream, scale: float, risk: float = PROBES_RISK) -> Certificate:
+def certificate_of(stream: Stream, scale: float) -> Certificate:
     """Return the certificate of one pass; without probes an estimate."""
-    if not certifiable(stream):
-        return estimate(stream, scale)
-    return one_pass_certificate(stream, scale, risk)
+    return one_pass_certificate(stream, scale) if certifiable(stream) else estimate(stream, scale)
 
 
 def figures(stream: Stream) -> dict[str, float]:

@@ -74,12 +74,13 @@ class _Ahead(threading.local):
         self.inputs = tuple(map(weakref.ref, (*arrays, weight)))
 
     def sums(self, arrays: _Arrays, weight: jax.Array) -> jax.Array:
-        """Return the sums of a stream: those that were begun, which are forgotten, or new ones."""
-        kept, packed = self.inputs, self.packed
-        self.inputs, self.packed = (), None
-        same = [one() is other for one, other in zip(kept, (*arrays, weight), strict=False)]
-        begun: jax.Array = packed if same and all(same) else _sums_there(arrays, weight)
-        return begun
+        """Return the sums of a stream: those that were begun, or new ones. They are kept for a second look."""
+        given = (*arrays, weight)
+        same = [one() is other for one, other in zip(self.inputs, given, strict=False)]
+        if not same or not all(same):
+            self.begin(arrays, weight)
+        found: jax.Array = self.packed
+        return found
 
 
 _ahead = _Ahead()
