@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from eigengame import EigenGamePCA, metrics
+from eigengame import EigenGamePCA
 
 FILES = Path(__file__).parent / "previous"
 # Defaults of that version.
@@ -62,12 +62,8 @@ def test_a_run_resumes_from_its_checkpoint(tmp_path, rows, name, options):
 
     resumed = EigenGamePCA(**OPTIONS | options).fit(rows, checkpoint=folder, progress=Noting())
     whole = EigenGamePCA(**OPTIONS | options).fit(rows)
-    if name == "refined":  # it has no probes, which now certify the first pass
-        assert resumed.n_passes_ > whole.n_passes_
-        error = metrics.angular_error(resumed.components_, whole.components_)
-        assert (error <= resumed.certificate_.angle + whole.certificate_.angle).all()
-        return
-    assert max(starts) > 0
+    if name != "refined":  # its second pass is made in another way now, and repeated
+        assert max(starts) > 0
     # The file comes from another processor perhaps: the last digits may differ.
     np.testing.assert_allclose(resumed.components_, whole.components_, atol=1e-10)
     assert resumed.outcome_ == whole.outcome_

@@ -36,6 +36,7 @@ from eigengame.solver.results.result import (
     Result,
     count_for,
     rank_bound,
+    rest_is_known,
     result_of,
     scale_of,
     total_scatter,
@@ -52,6 +53,9 @@ from eigengame.solver.streams.one_pass import (
 )
 from eigengame.solver.streams.stream import Stream
 from eigengame.solver.streams.streaming import stream_pass
+
+VARIANCES = 1e-3
+"""Largest relative error of the variances with which a fit ends after its first pass."""
 
 
 def solve(
@@ -181,16 +185,24 @@ def _after_one_pass(plan: Plan, passes: Passes, begun: _Begun) -> Found:
 
 
 def _certified_in_first_pass(plan: Plan, passes: Passes, begun: _Begun) -> Found | None:
-    """Return what the first pass found if that certifies every component within the tolerance; else None."""
-    options = plan.options
+    """Return what the first pass found if that certifies every component within the tolerance; else None.
+
+    Strengths are less accurate than variances that a further pass measures, so their errors have to be small.
+    """
+    options, d = plan.options, passes.source.shape[1]
     if options.tol is None or begun.route != REMEMBERED or not certifiable(begun.stream):
         return None
-    stream = streams.gathered(begun.stream, passes.source.shape[1], passes.placement)
-    certified = one_pass_certificate(
-        stream, scale_of(stream.moments, stream.rows, options), FIRST_RISK
-    )
+    stream = streams.gathered(begun.stream, d, passes.placement)
+    scale = scale_of(stream.moments, stream.rows, options)
+    certified = one_pass_certificate(stream, scale, FIRST_RISK)
     status = _converged(stream, certified, options)
     if status is None:
+        return None
+    determined = rank_bound(stream.rows, d, options)
+    values, errors = (scale * one[:determined] for one in (certified.rayleigh, certified.residual))
+    total = total_scatter(stream.moments, center=options.center)
+    accurate = bool((errors <= min(options.tol**2, VARIANCES) * values).all())
+    if not (accurate and rest_is_known(values, errors, total, determined - len(values))):
         return None
     return _found_with(stream, certified, Outcome(status, begun.route, passes.record.made))
 

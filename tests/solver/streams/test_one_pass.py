@@ -8,6 +8,7 @@ import scipy.sparse
 from sklearn.datasets import load_digits
 
 from eigengame import EigenGamePCA, metrics, testing
+from eigengame.solver import solve
 from eigengame.solver.certificates.probes import draw_probes
 from eigengame.solver.streams import probe_products
 from eigengame.solver.streams.one_pass import OnePassBlock, one_pass_angles, one_pass_certificate
@@ -275,6 +276,19 @@ def test_a_fit_ends_after_one_pass_that_certifies_everything(seed, options):
     matrix = scatter(rows.astype(np.float64), weights, options.get("center", True))
     assert (true_angles(pca, matrix) <= pca.certificate_.angle).all()
     assert pca.certificate_.angle.max() <= 0.05
+    np.testing.assert_allclose(
+        pca.singular_values_**2, np.linalg.eigvalsh(matrix)[::-1][:K], rtol=1e-3
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "changed"), [("VARIANCES", 1e-12), ("rest_is_known", lambda *_: False)]
+)
+def test_a_fit_goes_on_if_variances_are_not_accurate(monkeypatch, name, changed):
+    rows = decaying(0)
+    assert fitted(rows, tol=0.05, passes=5).n_passes_ == 1
+    monkeypatch.setattr(solve, name, changed)
+    assert fitted(rows, tol=0.05, passes=5).n_passes_ == 2
 
 
 def test_a_fit_goes_on_if_one_component_is_not_certified_in_the_first_pass():

@@ -106,8 +106,8 @@ def angle_bounds(block: Block, k: int) -> np.ndarray:
 
     It is pi/2 where there is none.
     """
-    alone = np.eye(k, block.values.size, dtype=bool)
-    return np.arctan(_tangents(block, alone, block.lower[:k], block.upper[:k]))
+    alone, within = np.eye(k, block.values.size, dtype=bool), block.mixing[:, :k].T
+    return np.arctan(_tangents(block, alone, within, block.lower[:k], block.upper[:k]))
 
 
 def span_bound(block: Block, first: int, last: int) -> float:
@@ -117,18 +117,23 @@ def span_bound(block: Block, first: int, last: int) -> float:
     """
     rank = np.arange(block.values.size)
     group = (first <= rank) & (rank <= last)
+    within = np.linalg.norm(block.mixing[:, group], axis=1)
     enclosure = block.lower[last : last + 1], block.upper[first : first + 1]
-    (sine,) = _tangents(block, group[None, :], *enclosure)
+    (sine,) = _tangents(block, group[None, :], within[None, :], *enclosure)
     return math.asin(sine) if sine < 1 else math.pi / 2
 
 
-def _tangents(block: Block, groups: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+def _tangents(
+    block: Block, groups: np.ndarray, within: np.ndarray, lower: np.ndarray, upper: np.ndarray
+) -> np.ndarray:
     """Return T of each group of players; infinite where there is no bound.
 
     Parameters
     ----------
     block : Block
     groups : bool array of shape (g, K)
+    within : array of shape (g, K)
+        Norms of the parts of the rows of `mixing` within each group.
     lower, upper : arrays of shape (g,)
         The enclosures of the groups.
     """
@@ -141,8 +146,9 @@ def _tangents(block: Block, groups: np.ndarray, lower: np.ndarray, upper: np.nda
     groups, distance = groups[bounded], distance[bounded]
     room = lower[bounded, None] - block.level  # infinite where nothing is outside
     pull = block.outside / np.sqrt(room)
-    within = np.sqrt(groups @ (block.mixing**2).T)
-    pushed = within + pull * np.linalg.norm(np.where(groups, pull, 0), axis=1, keepdims=True)
+    pushed = within[bounded] + pull * np.linalg.norm(
+        np.where(groups, pull, 0), axis=1, keepdims=True
+    )
     # Errors of the diagonal are in the distance.
     between = block.mixing - np.diag(np.diag(block.mixing))
     most = _solved(distance, between, pull, pushed)
