@@ -1,6 +1,7 @@
 """Activations of torch networks whose modules are compiled (`compile=True`): rows, shapes, hooks, refusals."""
 
 import copy
+import shutil
 
 import numpy as np
 import pytest
@@ -86,6 +87,9 @@ def compiled_names(source):
 # ---------------------------------------------------------------- rows
 
 
+@pytest.mark.skipif(
+    not (shutil.which("g++") or shutil.which("clang++")), reason="torch needs a C++ compiler"
+)
 def test_rows_equal_those_without_compilation_and_the_network_is_not_changed(net, use):
     graphs = use(Graphs("inductor"))
     before = {name: tensor.clone() for name, tensor in net.state_dict().items()}
