@@ -94,6 +94,13 @@ def several_passes() -> Iterator[str]:
         rows = images.astype(np.float32)
         cases += [("MNIST", rows, 16, tol, "auto", 1) for tol in (WITHIN, 1e-2, 1e-3)]
     cases += [("1/i, 20000 x 784", harmonic, 16, tol, "auto", 1) for tol in (0.1, 1e-3)]
+    falling = {
+        "exp(-i/8), 60000 x 784": np.exp(-np.arange(1, 785) / 8) + 1e-3,
+        "rank 20 and noise, 60000 x 784": np.r_[np.linspace(10, 2, 20), np.full(764, 0.01)],
+    }
+    for name, spectrum in falling.items():
+        rows = gaussian(spectrum, 60_000).astype(np.float32)
+        cases += [(name, rows, 16, tol, "auto", 3) for tol in (WITHIN, 0.05)]
     for name, rows, k, tol, size, seeds in cases:
         truth, taken, violated = true_components(rows, k), [], 0
         for seed in range(seeds):

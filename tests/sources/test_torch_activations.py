@@ -61,8 +61,8 @@ SHAPES = {"conv1": (4, 6, 6), "layer1.0": (4, 6, 6), "layer1.1": (4, 6, 6), "fc"
 BLOCKS = ["conv1", "layer1.*", "fc"]
 
 
-@pytest.fixture(scope="module")
-def net():
+def made_net():
+    """Return a network with random weights."""
     torch.manual_seed(0)
     made = Net()
     # Norms with nontrivial statistics, as after training.
@@ -71,6 +71,11 @@ def net():
             module.running_mean.uniform_(-0.5, 0.5)
             module.running_var.uniform_(0.5, 2)
     return made
+
+
+@pytest.fixture(scope="module")
+def net():
+    return made_net()
 
 
 def loader(batch=8, data=X):

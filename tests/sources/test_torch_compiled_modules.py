@@ -22,6 +22,7 @@ from tests.sources.test_torch_activations import (  # noqa: E402
     X,
     copied,
     loader,
+    made_net,
 )
 
 pytestmark = [
@@ -70,13 +71,7 @@ def graphs(use):
 
 @pytest.fixture(scope="module")
 def net():
-    torch.manual_seed(0)
-    made = Net()
-    for module in made.modules():
-        if isinstance(module, nn.BatchNorm2d):
-            module.running_mean.uniform_(-0.5, 0.5)
-            module.running_var.uniform_(0.5, 2)
-    return made
+    return made_net()
 
 
 def compiled_names(source):

@@ -72,8 +72,11 @@ def find_clusters(
     """
     values, lower, upper = block.values, block.lower, block.upper
     groups: list[tuple[int, int]] = []
-    wide = np.flatnonzero(angle > limit)
-    for i in map(int, wide[angle_bounds(best, len(angle))[wide] > limit] if len(wide) else wide):
+    too_wide = angle > limit
+    if not too_wide.any():
+        return
+    inseparable = too_wide & (angle_bounds(best, len(angle)) > limit)
+    for i in map(int, np.flatnonzero(inseparable)):
         if groups and i <= groups[-1][1]:
             continue
         if (group := _grow(best, i, limit)) is None:

@@ -116,7 +116,7 @@ def _with_mean(game: Remembered, state: RememberedState, moments: Moments) -> Re
     return state._replace(memory=state.memory._replace(mean=moments.mean))
 
 
-def begin_on_host(
+def begin_offloaded(
     game: Remembered, k: int, d: int, dtype: Any, seed: int, placement: Placement, probes: int = 0
 ) -> Stream:
     """Return a game without rows, its players in host memory; there are no probes."""
@@ -125,7 +125,7 @@ def begin_on_host(
     return _without_rows(state, k, d, dtype, game.overlaps(state, BLOCKS_ON_HOST))
 
 
-def take_on_host(
+def take_offloaded(
     game: Remembered, stream: Stream, rows: DenseRows, count: int, placement: Placement = ONE_DEVICE
 ) -> Stream:
     """Version of `take_with_overlaps` for players in host memory. Only small problems are compiled."""
@@ -157,5 +157,5 @@ _overlaps = quick_jit(overlaps_of)
 end_with_overlaps = partial(_end, orthonormalise=quick_jit(reorthonormalise))
 """`_end` for players on the device."""
 
-end_on_host = partial(_end, orthonormalise=offload.reorthonormalise)
+end_offloaded = partial(_end, orthonormalise=offload.reorthonormalise)
 """`_end` for players in host memory."""

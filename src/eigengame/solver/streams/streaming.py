@@ -10,11 +10,11 @@ from eigengame.solver.passes.passes import Passes, SourcePasses
 from eigengame.solver.planning.plan import ON_HOST, Plan, Space
 from eigengame.solver.streams.batch_step import begin, begin_in_host_memory, take
 from eigengame.solver.streams.carried_overlaps import (
-    begin_on_host,
+    begin_offloaded,
     begin_with_overlaps,
-    end_on_host,
+    end_offloaded,
     end_with_overlaps,
-    take_on_host,
+    take_offloaded,
     take_with_overlaps,
 )
 from eigengame.solver.streams.one_pass import figures
@@ -43,7 +43,7 @@ MODES: dict[Space, Mode] = {
     "gram": Mode(begin, take, _as_it_is),
     "sampled score": Mode(begin_sampled, take_sampled, end_sampled),
     "gram with overlaps": Mode(begin_with_overlaps, take_with_overlaps, end_with_overlaps),
-    "gram on the host": Mode(begin_on_host, take_on_host, end_on_host),
+    "gram on the host": Mode(begin_offloaded, take_offloaded, end_offloaded),
 }
 """The pass in each space of a plan."""
 
