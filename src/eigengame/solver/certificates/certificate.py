@@ -43,9 +43,10 @@ class Certificate:
         but nothing checked whether a larger direction was missed; bounds hold if none was. *estimate*: one pass
         without a measurement; nothing is guaranteed.
     rayleigh : array of shape (k,)
-        Rayleigh quotient of each component: its variance.
+        Rayleigh quotient of each component: its variance. After one pass, the strength of its player.
     residual : array of shape (k,)
-        Length of $Mv_i - \theta_i v_i$ as computed, in the same unit.
+        Length of $Mv_i - \theta_i v_i$ as computed, in the same unit. After one pass, a bound on it by the probes:
+        where the angle is bounded, the variance is off by at most this.
     gap : array of shape (k,)
         Distance from the component's variance to the nearest it could be confused with.
     angle : array of shape (k,)
